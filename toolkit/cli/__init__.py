@@ -1,0 +1,1 @@
+"""The command line: one file a command, each a thin shell over a library function of the same name."""

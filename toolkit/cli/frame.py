@@ -1,0 +1,129 @@
+"""What all commands share: settings and output options, the two ways to print a report, and the error boundary."""
+
+import functools
+import inspect
+import json
+import logging
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from toolkit.errors import ToolkitError
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a command answers: one JSON document for programs and one text for people."""
+
+    document: Any
+    text: str
+
+
+@dataclass(frozen=True)
+class Session:
+    """The options that every command takes.
+
+    Attributes:
+        config: the configuration file, None for the working folder's.
+        assignments: the `--set section.key=value` texts.
+    """
+
+    config: Path | None
+    assignments: Sequence[str]
+
+    def settings(self, **options: Any) -> "Any":
+        """Resolve the settings; options are named `section__key`, those that are None fall through.
+
+        Returns:
+            `toolkit.config.Resolved`.
+        """
+        from toolkit.config import resolve
+
+        dotted = {name.replace("__", ".", 1): value for name, value in options.items()}
+        return resolve(self.config, dotted, self.assignments)
+
+
+COMMON = (
+    ("json_output", bool, typer.Option("--json", help="Print one JSON document and nothing else."), False),
+    ("debug", bool, typer.Option("--debug", help="Show the traceback of an error."), False),
+    ("config", Path | None, typer.Option("--config", help="Configuration file instead of ./config.toml."), None),
+    ("assign", list[str] | None, typer.Option("--set", help="section.key=value, as often as you like."), None),
+)
+
+
+def command(app: typer.Typer, name: str, examples: tuple[str, str]) -> Callable[[Callable[..., Report]], Callable]:
+    """Register a function `(session, …) -> Report` as a command.
+
+    Args:
+        app: the typer application or group.
+        name: the command's name.
+        examples: two command lines for `--help`; a test runs them in a folder prepared for it.
+    """
+
+    def register(function: Callable[..., Report]) -> Callable:
+        own = list(inspect.signature(function).parameters.values())[1:]
+        common = [
+            inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[kind, option], default=default)
+            for key, kind, option, default in COMMON
+        ]
+
+        @functools.wraps(function)
+        def shell(**arguments: Any) -> None:
+            values = {key: arguments.pop(key) for key, *_ in COMMON}
+            session = Session(values["config"], values["assign"] or [])
+            with_boundary(lambda: _print(function(session, **arguments), values["json_output"]), values["debug"])
+
+        parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
+        shell.__signature__ = inspect.Signature(parameters + common)
+        shell.__annotations__ = {p.name: p.annotation for p in parameters + common}
+        epilog = "Examples:\n\n" + "\n\n".join(examples)
+        app.command(name, help=inspect.getdoc(function), epilog=epilog)(shell)
+        EXAMPLES.extend(examples)
+        return function
+
+    return register
+
+
+EXAMPLES: list[str] = []
+
+
+def with_boundary(work: Callable[[], None], debug: bool) -> None:
+    """Run a command; turn an expected error into one line and its exit code, and Ctrl-C into exit code 130."""
+    logging.basicConfig(level=logging.INFO, format="%(message)s", stream=sys.stderr)
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        work()
+    except ToolkitError as error:
+        _fail(str(error), debug, error.exit_code)
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output has gone; Python would complain once more at exit
+        raise typer.Exit(1) from None
+    except KeyboardInterrupt:
+        _fail("stopped", debug, 130)
+    except OSError as error:
+        if error.filename is None and error.errno is None:
+            raise
+        _fail(f"{error.strerror or error} ({error.filename or 'no file named'})", debug, 1)
+
+
+def _terminate(signum: int, frame: object) -> None:
+    raise KeyboardInterrupt
+
+
+def _fail(message: str, debug: bool, code: int) -> None:
+    if debug:
+        traceback.print_exc()
+    sys.stderr.write(f"toolkit: {' '.join(message.split())}\n")
+    raise typer.Exit(code) from None
+
+
+def _print(report: Report, as_json: bool) -> None:
+    text = json.dumps(report.document, ensure_ascii=False, indent=1, allow_nan=False) if as_json else report.text
+    sys.stdout.write(text.rstrip("\n") + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,276 @@
+"""Typed settings: the defaults, `config.toml`, `TOOLKIT_…` variables and `--set`, with where each value came from."""
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from toolkit.errors import UsageError, did_you_mean
+
+
+class Section(BaseModel):
+    """A table of the configuration; unknown keys are refused and values cannot be changed afterwards."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Paths(Section):
+    """Where things lie."""
+
+    runs: Path = Path("runs")
+    cache: Path | None = None
+    data: Path | None = None
+
+
+class Text(Section):
+    """How text becomes sentences of tokens."""
+
+    input: Literal["auto", "raw", "tokenised"] = "auto"
+    language: str = "en"
+    lowercase: bool = False
+    processes: int = Field(0, ge=0)
+
+
+class Vocabulary(Section):
+    """The words that the softmax predicts."""
+
+    size: int = Field(30_000, ge=4)
+    min_count: int = Field(2, ge=1)
+
+
+class Model(Section):
+    """The shape of the biLM; keys and meaning as in the published options.json."""
+
+    char_dim: int = Field(16, ge=1)
+    filters: list[tuple[int, int]] = [(1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024)]
+    n_highway: int = Field(1, ge=0)
+    activation: Literal["relu", "tanh"] = "relu"
+    max_characters_per_token: int = Field(50, ge=3)
+    dim: int = Field(1024, ge=1)
+    projection_dim: int = Field(128, ge=1)
+    n_layers: int = Field(2, ge=1, le=4)
+    cell_clip: float = Field(3.0, gt=0)
+    proj_clip: float = Field(3.0, gt=0)
+    use_skip_connections: bool = True
+
+
+class Pretrain(Section):
+    """The training of the biLM."""
+
+    preset: Literal["tiny", "small", "medium", "original"] = "small"
+    batch_size: int = Field(128, ge=1)
+    unroll_steps: int = Field(20, ge=2)
+    negatives: int = Field(8192, ge=1)
+    learning_rate: float = Field(0.2, gt=0)
+    initial_accumulator: float = Field(1.0, gt=0)
+    clip_norm: float = Field(10.0, gt=0)
+    dropout: float = Field(0.1, ge=0, lt=1)
+    epochs: float = Field(10.0, gt=0)
+    steps: int = Field(0, ge=0)
+    minutes: float = Field(0.0, ge=0)
+    seed: int = Field(1, ge=0)
+    validate_minutes: float = Field(3.0, gt=0)
+    validation_tokens: int = Field(20_000, ge=100)
+    valid_fraction: float = Field(0.01, gt=0, lt=0.5)
+    compute_dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+
+
+class Embed(Section):
+    """Encoding sentences with a trained biLM."""
+
+    state: Literal["warm", "zero", "stateful"] = "warm"
+    layers: str = "all"
+    dtype: Literal["float32", "float16"] = "float32"
+    batch_tokens: int = Field(4096, ge=1)
+
+
+class Evaluate(Section):
+    """The training of a task's classifier on frozen layers."""
+
+    mix: str = "learned"
+    x_k: bool = True
+    head: str = "bilstm"
+    seeds: int = Field(1, ge=1)
+    seed: int = Field(1, ge=0)
+    hidden: int = Field(128, ge=1)
+    batch_size: int = Field(32, ge=1)
+    learning_rate: float = Field(0.001, gt=0)
+    dropout: float = Field(0.5, ge=0, lt=1)
+    mix_l2: float = Field(0.001, ge=0)
+    clip_norm: float = Field(5.0, gt=0)
+    epochs: int = Field(20, ge=1)
+    patience: int = Field(3, ge=1)
+
+
+class Senses(Section):
+    """Occurrences of words and their neighbours."""
+
+    neighbours: int = Field(10, ge=1)
+    max_occurrences: int = Field(500, ge=2)
+    seed: int = Field(1, ge=0)
+
+
+class Settings(Section):
+    """All settings, resolved."""
+
+    paths: Paths = Paths()
+    text: Text = Text()
+    vocabulary: Vocabulary = Vocabulary()
+    model: Model = Model()
+    pretrain: Pretrain = Pretrain()
+    embed: Embed = Embed()
+    evaluate: Evaluate = Evaluate()
+    senses: Senses = Senses()
+
+
+# Published sizes (allennlp.org/elmo); `tiny` is ours, for demonstrations and tests. A preset gives defaults: every
+# other source of a setting wins over it.
+PRESETS: dict[str, dict[str, Any]] = {
+    "tiny": {
+        "vocabulary.size": 8000,
+        "model.filters": [(1, 16), (2, 32), (3, 64), (4, 64), (5, 64)],
+        "model.dim": 256,
+        "model.projection_dim": 64,
+        "pretrain.batch_size": 64,
+        "pretrain.negatives": 1024,
+        "pretrain.validate_minutes": 1.0,
+    },
+    "small": {},
+    "medium": {"model.dim": 2048, "model.projection_dim": 256},
+    "original": {"model.dim": 4096, "model.projection_dim": 512, "model.n_highway": 2},
+}
+
+ENVIRONMENT = "TOOLKIT_"
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """Settings and the source of each.
+
+    Attributes:
+        settings: the typed settings.
+        sources: "default", "preset tiny", a file's path, "environment", "option" or "--set", by dotted key.
+    """
+
+    settings: Settings
+    sources: Mapping[str, str]
+
+    def flat(self) -> dict[str, Any]:
+        """Return every setting by dotted key, as JSON values."""
+        return flatten(self.settings.model_dump(mode="json"))
+
+
+def flatten(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return `{"section.key": value}` for a dictionary of tables."""
+    return {f"{section}.{key}": value for section, table in tables.items() for key, value in table.items()}
+
+
+def known_keys() -> list[str]:
+    """Return every dotted key of the configuration, in order."""
+    return list(flatten(Settings().model_dump()))
+
+
+def resolve(
+    config: Path | None = None,
+    options: Mapping[str, Any] | None = None,
+    assignments: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
+) -> Resolved:
+    """Put the settings together; later sources win: default, preset, file, environment, option, `--set`.
+
+    Args:
+        config: the TOML file; None takes `config.toml` of the working folder where there is one.
+        options: dotted key to value, from command-line options; None values are left out.
+        assignments: `section.key=value` texts; the value is read as TOML, else as a plain text.
+        environment: variables such as TOOLKIT_PRETRAIN__SEED=3 (two underscores part section and key) and
+            TOOLKIT_DATA, TOOLKIT_RUNS, TOOLKIT_CACHE for the three paths; None takes the process's.
+
+    Raises:
+        UsageError: a key is unknown (with the nearest known one), a value does not fit, or the file is not TOML.
+    """
+    layers: list[tuple[str, dict[str, Any]]] = [
+        *_from_file(config),
+        ("environment", _from_environment(os.environ if environment is None else environment)),
+        ("option", {key: value for key, value in (options or {}).items() if value is not None}),
+        ("--set", dict(_assignment(text) for text in assignments)),
+    ]
+    merged: dict[str, Any] = {}
+    sources = dict.fromkeys(known_keys(), "default")
+    for source, values in layers:
+        for key, value in values.items():
+            if key not in sources:
+                raise UsageError(f"unknown setting {key!r} ({source}): {did_you_mean(key, sources)}")
+            merged[key], sources[key] = value, source
+    preset = merged.get("pretrain.preset", Pretrain().preset)
+    for key, value in PRESETS.get(preset, {}).items():
+        if key not in merged:
+            merged[key], sources[key] = value, f"preset {preset}"
+    return Resolved(_typed(merged, sources), sources)
+
+
+def from_saved(tables: Mapping[str, Mapping[str, Any]]) -> Settings:
+    """Return the settings that a run folder holds, without looking at any other source."""
+    return _typed(flatten(tables), {})
+
+
+def _typed(values: Mapping[str, Any], sources: Mapping[str, str]) -> Settings:
+    tables: dict[str, dict[str, Any]] = {}
+    for key, value in values.items():
+        section, name = key.split(".", 1)
+        tables.setdefault(section, {})[name] = value
+    try:
+        return Settings.model_validate(tables)
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(str(part) for part in first["loc"][:2])
+        source = sources.get(key, "saved settings")
+        raise UsageError(f"setting {key} = {first['input']!r} ({source}) does not fit: {first['msg']}") from None
+
+
+def _from_file(config: Path | None) -> list[tuple[str, dict[str, Any]]]:
+    path = Path("config.toml") if config is None else config
+    if config is None and not path.is_file():
+        return []
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"no configuration file at {path}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not valid TOML: {error}") from None
+    values: dict[str, Any] = {}
+    for section, table in tables.items():
+        if not isinstance(table, dict):
+            raise UsageError(f"{path}: {section!r} stands outside a [section]")
+        values.update({f"{section}.{key}": value for key, value in table.items()})
+        if not table and section not in Settings.model_fields:
+            raise UsageError(f"{path}: unknown section [{section}]: {did_you_mean(section, Settings.model_fields)}")
+    return [(str(path), values)]
+
+
+def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    values = {}
+    for name, text in environment.items():
+        if not name.startswith(ENVIRONMENT):
+            continue
+        key = name[len(ENVIRONMENT) :].lower()
+        key = f"paths.{key}" if key in Paths.model_fields else key.replace("__", ".", 1)
+        values[key] = text if key.startswith("paths.") else _value(text)
+    return values
+
+
+def _assignment(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    if not equals or "." not in key:
+        raise UsageError(f"--set {text!r} is not of the form section.key=value")
+    return key.strip(), _value(value.strip())
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

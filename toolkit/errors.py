@@ -1,0 +1,43 @@
+"""The errors that a user can cause and mend; everything else is a defect and keeps its traceback."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class ToolkitError(Exception):
+    """An expected failure: one line that says what is wrong, where, with both values, and what to do.
+
+    The command line prints the message and leaves with `exit_code`; the dashboard shows it in place.
+    """
+
+    exit_code = 1
+
+
+class UsageError(ToolkitError):
+    """A wrong option, name, path or setting: nothing was started (exit code 2)."""
+
+    exit_code = 2
+
+
+class DataError(ToolkitError):
+    """Text or task data that cannot be read as what it is meant to be."""
+
+
+class FormatError(ToolkitError):
+    """A model folder, dump, checkpoint or run that is damaged, incomplete or of another kind."""
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the hint that ends a message about an unknown name.
+
+    Args:
+        name: what the user wrote.
+        known: the names that exist.
+
+    Returns:
+        "did you mean 'x'? Known: a, b, x" (the nearest name only where one is near).
+    """
+    known = sorted(known)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"{hint}Known: {', '.join(known) if known else 'none'}"
