@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from toolkit.errors import UsageError, did_you_mean
@@ -215,6 +216,16 @@ def resolve(
 def from_saved(tables: Mapping[str, Mapping[str, Any]]) -> Settings:
     """Return the settings that a run folder holds, without looking at any other source."""
     return _typed(flatten(tables), {})
+
+
+def cache_folder(settings: Settings) -> Path:
+    """Return where prepared corpora, downloads and encoded task data are kept: `paths.cache`, else the user's cache.
+
+    The folder need not exist. Everything in it can be made again; deleting it costs time only.
+    """
+    if settings.paths.cache is not None:
+        return settings.paths.cache.expanduser()
+    return Path(platformdirs.user_cache_dir("elmo-toolkit", appauthor=False))
 
 
 def _typed(values: Mapping[str, Any], sources: Mapping[str, str]) -> Settings:
