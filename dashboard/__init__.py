@@ -1,0 +1,1 @@
+"""The dashboard: compares runs and shows senses."""

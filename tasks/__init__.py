@@ -1,0 +1,1 @@
+"""Task adapters: what a layer is worth for a task."""

@@ -1,0 +1,1 @@
+"""The bidirectional language model: arithmetic and published file layout."""

@@ -1,0 +1,82 @@
+"""LSTM with projection, clipping and both directions side by side: weights, one step's arithmetic, and inference."""
+
+import numpy as np
+import tensorflow as tf
+
+from toolkit.bilm.spec import BiLMSpec
+
+
+class LSTMLayer(tf.Module):
+    """The weights of one layer, forward direction first.
+
+    Attributes:
+        kernel: [2, 2P, 4D]; rows are input then recurrent output, columns the gates i, j, f, o.
+        bias: [2, 4D]; the forget gate's +1 is not in it, it is added at run time as in the published layout.
+        projection: [2, D, P], None where P = D.
+    """
+
+    def __init__(self, spec: BiLMSpec, rng: np.random.Generator) -> None:
+        super().__init__()
+        d, p = spec.dim, spec.projection_dim
+        self.kernel = tf.Variable(_glorot(rng, 2 * p, 4 * d))
+        self.bias = tf.Variable(tf.zeros([2, 4 * d]))
+        self.projection = tf.Variable(_glorot(rng, d, p)) if spec.has_projection else None
+
+
+def clip(x: tf.Tensor, bound: float | None) -> tf.Tensor:
+    """Clip to ±bound; None leaves x as it is."""
+    return x if bound is None else tf.clip_by_value(x, tf.cast(-bound, x.dtype), tf.cast(bound, x.dtype))
+
+
+def gates(z: tf.Tensor, c: tf.Tensor, cell_clip: float | None) -> tuple[tf.Tensor, ...]:
+    """The element-wise part of one LSTM step (design of TensorFlow's LSTMCell, gates in the order i, j, f, o).
+
+    Args:
+        z: float32 [2, B, 4D], kernel product plus bias.
+        c: float32 [2, B, D], the cell before the step.
+
+    Returns:
+        the four activated gates, the cell behind the step and the output before projection, each [2, B, D].
+    """
+    i, j, f, o = tf.split(z, 4, -1)
+    i, j, f, o = tf.sigmoid(i), tf.tanh(j), tf.sigmoid(f + 1.0), tf.sigmoid(o)
+    c = clip(f * c + i * j, cell_clip)
+    return i, j, f, o, c, o * tf.tanh(c)
+
+
+def run_layer(
+    layer: LSTMLayer, spec: BiLMSpec, x: tf.Tensor, mask: tf.Tensor, c: tf.Tensor, h: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Run one layer over padded sequences, both directions at once.
+
+    Args:
+        x: float32 [T, 2, B, P], the backward half already reversed over each true length.
+        mask: bool [T, B, 1], false at padding: states pass it unchanged, outputs are zero there.
+        c, h: float32 [2, B, D] and [2, B, P], the states to start from.
+
+    Returns:
+        outputs [T, 2, B, P] without the residual, and the two states behind each sequence's last token.
+    """
+    outputs = tf.TensorArray(tf.float32, tf.shape(x)[0], element_shape=[2, None, spec.projection_dim])
+    bias = layer.bias[:, None]
+
+    def step(t: tf.Tensor, c: tf.Tensor, h: tf.Tensor, outputs: tf.TensorArray) -> tuple:
+        z = tf.matmul(tf.concat([x[t], h], -1), layer.kernel) + bias
+        *_, new_c, m = gates(z, c, spec.cell_clip)
+        new_h = m if layer.projection is None else tf.matmul(m, layer.projection)
+        new_h = clip(new_h, spec.proj_clip)
+        keep = mask[t]
+        outputs = outputs.write(t, tf.where(keep, new_h, 0.0))
+        return t + 1, tf.where(keep, new_c, c), tf.where(keep, new_h, h), outputs
+
+    length = tf.shape(x)[0]
+    shapes = (tf.TensorShape([]), tf.TensorShape([2, None, spec.dim]), tf.TensorShape([2, None, spec.projection_dim]))
+    _, c, h, outputs = tf.while_loop(
+        lambda t, *_: t < length, step, (0, c, h, outputs), shape_invariants=(*shapes, tf.TensorShape(None))
+    )
+    return outputs.stack(), c, h
+
+
+def _glorot(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:
+    bound = (6.0 / (rows + columns)) ** 0.5
+    return rng.uniform(-bound, bound, (2, rows, columns)).astype(np.float32)

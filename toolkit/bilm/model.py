@@ -1,0 +1,85 @@
+"""The biLM: a token layer and L layers of forward and backward LSTM (Peters et al. 2018, section 3)."""
+
+import numpy as np
+import tensorflow as tf
+
+from toolkit.bilm.char_cnn import CharCNN
+from toolkit.bilm.lstm import LSTMLayer, run_layer
+from toolkit.bilm.spec import BiLMSpec
+
+States = tuple[tf.Tensor, tf.Tensor]
+
+
+class BiLM(tf.Module):
+    """The weights of a biLM and its inference.
+
+    Args:
+        spec: the shape.
+        seed: of the initial weights.
+    """
+
+    def __init__(self, spec: BiLMSpec, seed: int = 1) -> None:
+        super().__init__()
+        rng = np.random.default_rng(seed)
+        self.spec = spec
+        if spec.n_words is None:
+            self.char_cnn, self.embedding = CharCNN(spec, rng), None
+        else:
+            table = rng.uniform(-1, 1, (spec.n_words, spec.projection_dim)).astype(np.float32)
+            self.char_cnn, self.embedding = None, tf.Variable(table, name="embedding")
+        self.layers = [LSTMLayer(spec, rng) for _ in range(spec.n_layers)]
+
+    def zero_state(self, batch: int | tf.Tensor) -> States:
+        """Return cells [L, 2, B, D] and outputs [L, 2, B, P], all zero."""
+        s = self.spec
+        return tf.zeros([s.n_layers, 2, batch, s.dim]), tf.zeros([s.n_layers, 2, batch, s.projection_dim])
+
+    @tf.function(reduce_retracing=True)
+    def token_vectors(self, ids: tf.Tensor) -> tf.Tensor:
+        """Return the context-independent vectors of words.
+
+        Args:
+            ids: int32 [U, C'] character ids (see `CharCNN`), or int32 [U] rows of the word table for a word-input model.
+
+        Returns:
+            float32 [U, P].
+        """
+        return tf.gather(self.embedding, ids) if self.char_cnn is None else self.char_cnn(ids)
+
+    @tf.function(
+        input_signature=(
+            tf.TensorSpec([None, None, None], tf.float32),
+            tf.TensorSpec([None], tf.int32),
+            (tf.TensorSpec([None, 2, None, None], tf.float32), tf.TensorSpec([None, 2, None, None], tf.float32)),
+        )
+    )
+    def run_layers(self, x: tf.Tensor, lengths: tf.Tensor, states: States) -> tuple[tf.Tensor, States]:
+        """Run the LSTM layers over token vectors.
+
+        Args:
+            x: float32 [B, T, P], token vectors of sentences with both marks, padded on the right with anything.
+            lengths: int32 [B], tokens of each sentence, both marks included.
+            states: cells [L, 2, B, D] and outputs [L, 2, B, P] to start from.
+
+        Returns:
+            float32 [L, B, T, 2P], forward half first, residual included, zero at padding; and the states behind the
+            last token of each direction.
+        """
+        spec = self.spec
+        time = tf.shape(x)[1]
+        mask = tf.transpose(tf.sequence_mask(lengths, time))[:, :, None]
+        x = tf.where(tf.transpose(mask, [1, 0, 2]), x, 0.0)
+        x = tf.transpose(tf.stack([x, _reverse(x, lengths)]), [2, 0, 1, 3])
+        outputs, cells, hiddens = [], [], []
+        for index, layer in enumerate(self.layers):
+            y, c, h = run_layer(layer, spec, x, mask, states[0][index], states[1][index])
+            x = y + x if spec.skip and index else y
+            forward, backward = tf.unstack(tf.transpose(x, [1, 2, 0, 3]))
+            outputs.append(tf.concat([forward, _reverse(backward, lengths)], -1))
+            cells.append(c)
+            hiddens.append(h)
+        return tf.stack(outputs), (tf.stack(cells), tf.stack(hiddens))
+
+
+def _reverse(x: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+    return tf.reverse_sequence(x, lengths, seq_axis=1, batch_axis=0)

@@ -1,0 +1,87 @@
+"""The published HDF5 layout of a biLM's weights: which dataset holds which variable, and its shape."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import BinaryIO
+
+import h5py
+import numpy as np
+import tensorflow as tf
+
+from toolkit.bilm.model import BiLM
+from toolkit.errors import FormatError
+
+
+def datasets(bilm: BiLM) -> Iterator[tuple[str, tf.Variable, tuple | None]]:
+    """Yield (dataset name, variable, part) for each published dataset; `part` indexes the variable, None is all of it."""
+    spec = bilm.spec
+    if bilm.char_cnn is None:
+        yield "embedding", bilm.embedding, None
+    else:
+        cnn = bilm.char_cnn
+        yield "char_embed", cnn.char_embed, (slice(1, None),)
+        for i, (kernel, bias) in enumerate(zip(cnn.kernels, cnn.biases, strict=True)):
+            yield f"CNN/W_cnn_{i}", kernel, (None,)
+            yield f"CNN/b_cnn_{i}", bias, None
+        for i, highway in enumerate(cnn.highways):
+            yield from ((f"CNN_high_{i}/{name}", variable, None) for name, variable in highway.items())
+        if cnn.projection is not None:
+            yield "CNN_proj/W_proj", cnn.projection[0], None
+            yield "CNN_proj/b_proj", cnn.projection[1], None
+    for direction in range(2):
+        for i, layer in enumerate(bilm.layers):
+            cell = f"RNN_{direction}/RNN/MultiRNNCell/Cell{i}/LSTMCell"
+            yield f"{cell}/W_0", layer.kernel, (direction,)
+            yield f"{cell}/B", layer.bias, (direction,)
+            if spec.has_projection:
+                yield f"{cell}/W_P_0", layer.projection, (direction,)
+
+
+def write_weights(bilm: BiLM, file: h5py.File) -> None:
+    """Write every weight, float32, under its published name."""
+    for name, variable, part in datasets(bilm):
+        value = variable.numpy()
+        file.create_dataset(name, data=value if part is None else value[part])
+
+
+def read_weights(bilm: BiLM, source: str | BinaryIO, where: str) -> None:
+    """Fill a biLM's variables from a published file.
+
+    Args:
+        bilm: gets the weights.
+        source: a path or an open binary file.
+        where: how messages call the file.
+
+    Raises:
+        FormatError: the file is no HDF5, lacks a dataset, or one has another shape than options.json asks for.
+    """
+    try:
+        file = h5py.File(source, "r")
+    except OSError as error:
+        raise FormatError(f"{where} is not a readable HDF5 file ({error})") from None
+    with file:
+        values: dict[int, tuple[tf.Variable, np.ndarray]] = {}
+        for name, variable, part in datasets(bilm):
+            if not isinstance(file.get(name), h5py.Dataset):
+                raise FormatError(f"{where} lacks the dataset {name!r} that options.json asks for")
+            _, value = values.setdefault(id(variable), (variable, variable.numpy()))
+            target = value if part is None else value[part]
+            stored = file[name]
+            if stored.shape != target.shape:
+                raise FormatError(f"{where}: {name} has the shape {stored.shape}, options.json asks for {target.shape}")
+            target[...] = stored[()]
+    for variable, value in values.values():
+        if not np.isfinite(value).all():
+            raise FormatError(f"{where} holds weights that are not finite numbers")
+        variable.assign(value)
+
+
+def weights_fingerprint(bilm: BiLM) -> str:
+    """Return 16 hexadecimal digits that name shape and weights, whatever file they came from."""
+    digest = hashlib.sha256(json.dumps(bilm.spec.to_options(), sort_keys=True).encode())
+    for name, variable, part in datasets(bilm):
+        value = variable.numpy()
+        digest.update(name.encode())
+        digest.update(np.ascontiguousarray(value if part is None else value[part], "<f4"))
+    return digest.hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""Encoding sentences and dumping their layers."""

@@ -1,0 +1,1 @@
+"""Training a biLM and measuring its perplexity."""

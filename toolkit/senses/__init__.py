@@ -1,0 +1,1 @@
+"""Occurrences of words and what their neighbours say of their sense."""

@@ -1,0 +1,1 @@
+"""Text: files, tokens, vocabularies and character ids."""
