@@ -1,0 +1,120 @@
+"""The run folder: file names, the manifest's keys, statuses, and which settings make two runs the same experiment."""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal, NotRequired, TypedDict
+
+from toolkit.config import Settings, flatten
+from toolkit.files import fingerprint
+
+SCHEMA_VERSION = 1
+
+MANIFEST = "run.json"
+CONFIG = "config.toml"
+METRICS = "metrics.jsonl"
+RESULTS = "results.json"
+PREDICTIONS = "predictions.parquet"
+LAYERS = "layers.json"
+NOTES = "notes.json"
+LOG = "log.txt"
+MODEL = "model"  # folder of a pretrain run's exported model
+OCCURRENCES = "occurrences.h5"  # of a senses run
+
+Kind = Literal["pretrain", "evaluate", "senses"]
+KINDS: tuple[Kind, ...] = ("pretrain", "evaluate", "senses")
+
+# Written by the run itself …
+RUNNING, DONE, STOPPED, FAILED, KILLED = "running", "done", "stopped", "failed", "killed"
+# … and what a reader makes of a "running" whose process has gone (crashed) or has been silent for too long (stalled).
+STALLED, CRASHED = "stalled", "crashed"
+DAMAGED = "damaged"  # the folder cannot be read as a run
+
+HEARTBEAT_SECONDS = 10.0
+RUN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")  # no separator and no leading dot: never a path out of the store
+RUN_FOLDER = re.compile(rf"\d{{8}}T\d{{6}}-({'|'.join(KINDS)})-.+")
+
+# The settings that can change what a run of a kind computes. Everything else in config.toml is of no account to it.
+SECTIONS: dict[str, tuple[str, ...]] = {
+    "pretrain": ("text", "vocabulary", "model", "pretrain"),
+    "evaluate": ("embed", "evaluate"),
+    "senses": ("embed", "senses"),
+}
+NOISE = frozenset(
+    {
+        "pretrain.seed",
+        "evaluate.seed",
+        "evaluate.seeds",
+        "senses.seed",
+        "senses.neighbours",  # how many are shown
+        "text.processes",
+        "embed.layers",  # what a dump holds
+        "embed.dtype",
+        "embed.batch_tokens",
+    }
+)
+
+
+class Manifest(TypedDict):
+    """`run.json`. Times are UTC, ISO 8601 with seconds."""
+
+    schema_version: int
+    id: str
+    kind: str
+    name: str
+    group: str  # fingerprint of settings, task, model and data without the seed: equal for the seeds of one experiment
+    seed: int
+    status: str
+    message: NotRequired[str]  # why it failed
+    started: str
+    ended: str | None
+    heartbeat: str
+    heartbeat_seconds: float  # the interval that the run promises
+    progress: float | None  # share done, 0 to 1
+    seconds_left: float | None
+    pid: int
+    process_started: str | None  # the kernel's start mark of that pid, so that a reused pid is not taken for the run
+    host: str
+    argv: list[str]
+    versions: dict[str, str]
+    git: str | None  # revision of the toolkit's checkout, with "+" behind it when files were changed
+    model_fingerprint: str | None
+    data_fingerprint: str | None
+    extra: dict[str, Any]  # what the kind adds, for instance "task"
+
+
+class Metric(TypedDict):
+    """One score in `results.json`."""
+
+    name: str
+    split: str
+    value: float
+    low: NotRequired[float]  # 95 % interval
+    high: NotRequired[float]
+    n: NotRequired[int]  # examples or tokens behind the value
+    higher_is_better: NotRequired[bool]
+    best_step: NotRequired[int]
+    last: NotRequired[float]
+    kind: NotRequired[str]  # of a perplexity: "full" or "sampled"
+
+
+def relevant_settings(kind: str, flat: Mapping[str, Any]) -> dict[str, Any]:
+    """Return those settings that can change what a run of this kind computes, seeds left out.
+
+    Args:
+        kind: "pretrain", "evaluate" or "senses"; another kind (a later version's) keeps every section.
+        flat: values by dotted key.
+    """
+    sections = SECTIONS.get(kind)
+    return {
+        key: value
+        for key, value in flat.items()
+        if key not in NOISE and not key.startswith("paths.") and (sections is None or key.split(".", 1)[0] in sections)
+    }
+
+
+def group_of(
+    kind: str, settings: Settings, task: str | None, model_fingerprint: str | None, data_fingerprint: str | None
+) -> str:
+    """Return the 16 digits that runs of one experiment share whatever their seeds."""
+    flat = relevant_settings(kind, flatten(settings.model_dump(mode="json")))
+    return fingerprint([kind, flat, task, model_fingerprint, data_fingerprint])

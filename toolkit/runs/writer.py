@@ -1,0 +1,307 @@
+"""Writing a run folder: one process, whole lines, and a status that stays honest whatever ends the process."""
+
+import importlib.metadata
+import json
+import math
+import os
+import platform
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any, TextIO
+
+import pandas as pd
+
+import toolkit
+from toolkit.config import Settings
+from toolkit.errors import ToolkitError
+from toolkit.files import atomic_path, write_json, write_text
+from toolkit.runs import schema
+from toolkit.runs.process import start_mark
+from toolkit.runs.schema import Manifest
+from toolkit.runs.settings_file import to_toml
+
+PACKAGES = ("tensorflow", "keras", "numpy", "h5py", "pandas", "scikit-learn", "elmo-toolkit")
+PREDICTION_COLUMNS = ("example_id", "split", "gold", "predicted", "probabilities")
+TOP_FIELDS = ("model_fingerprint", "data_fingerprint", "seed", "name")
+
+
+class RunWriter:
+    """A run that is being written; use it as a context manager.
+
+    Leaving the block sets the status: `done`; `failed` with the message after an exception; `stopped` after Ctrl-C;
+    `killed` after SIGTERM. Exceptions are passed on. A process that cannot run any code any more (kill -9, power cut)
+    leaves `running` behind, which readers tell from a living run by its process and its heartbeat.
+
+    Attributes:
+        folder: the run folder.
+        id: its name.
+    """
+
+    def __init__(self, folder: Path, manifest: Manifest, settings: Settings) -> None:
+        self.folder = folder
+        self.id = folder.name
+        self._manifest = manifest
+        self._settings = settings
+        self._began = time.monotonic()
+        self._beat = -math.inf
+        self._stopped = False
+        self._killed = False
+        self._previous: Any = None
+        self._metrics: TextIO = (folder / schema.METRICS).open("a", encoding="utf-8", buffering=1)
+        self._log: TextIO = (folder / schema.LOG).open("a", encoding="utf-8", buffering=1)
+        self._write()
+
+    @classmethod
+    def start(
+        cls,
+        store: Path,
+        kind: schema.Kind,
+        name: str,
+        settings: Settings,
+        seed: int,
+        model_fingerprint: str | None = None,
+        data_fingerprint: str | None = None,
+        extra: Mapping[str, Any] | None = None,
+    ) -> "RunWriter":
+        """Make the folder `<UTC time>-<kind>-<name>`, with -2, -3 … behind it when taken, and write its first files.
+
+        Args:
+            store: the run store, made when missing.
+            kind: "pretrain", "evaluate" or "senses".
+            name: short and readable, such as "sst2-learned-s1"; characters that a file name should not have become "-".
+            settings: the resolved settings of this very run.
+            seed: the run's seed.
+            model_fingerprint: of the model that the run reads, if any.
+            data_fingerprint: of the corpus, task data or sentences that the run reads, if known already.
+            extra: JSON values that the kind adds; "task" names the task and belongs to the group.
+        """
+        now = _now()
+        name = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:100] or "run"
+        folder = _new_folder(Path(store), f"{now.strftime('%Y%m%dT%H%M%S')}-{kind}-{name}")
+        manifest: Manifest = {
+            "schema_version": schema.SCHEMA_VERSION,
+            "id": folder.name,
+            "kind": kind,
+            "name": name,
+            "group": "",  # filled at each write
+            "seed": seed,
+            "status": schema.RUNNING,
+            "started": now.isoformat(timespec="seconds"),
+            "ended": None,
+            "heartbeat": now.isoformat(timespec="seconds"),
+            "heartbeat_seconds": schema.HEARTBEAT_SECONDS,
+            "progress": None,
+            "seconds_left": None,
+            "pid": os.getpid(),
+            "process_started": start_mark(os.getpid()),
+            "host": socket.gethostname(),
+            "argv": list(sys.argv),
+            "versions": _versions(),
+            "git": _git_revision(),
+            "model_fingerprint": model_fingerprint,
+            "data_fingerprint": data_fingerprint,
+            "extra": dict(extra or {}),
+        }
+        write_text(folder / schema.CONFIG, to_toml(settings))
+        return cls(folder, manifest, settings)
+
+    def __enter__(self) -> "RunWriter":
+        if threading.current_thread() is threading.main_thread():  # elsewhere Python sets no signal handlers
+            self._previous = signal.signal(signal.SIGTERM, self._terminate)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._previous is not None:
+            signal.signal(signal.SIGTERM, self._previous)
+            self._previous = None
+        if self._killed:
+            self._manifest["status"] = schema.KILLED
+        elif self._stopped or isinstance(error, KeyboardInterrupt):
+            self._manifest["status"] = schema.STOPPED
+        elif error is None:
+            self._manifest["status"] = schema.DONE
+        else:
+            self._manifest["status"] = schema.FAILED
+            text = str(error)
+            self._manifest["message"] = text if isinstance(error, ToolkitError) else f"{type(error).__name__}: {text}"
+            self.log(self._manifest["message"])
+        now = _now().isoformat(timespec="seconds")
+        self._manifest.update(ended=now, heartbeat=now, seconds_left=None)
+        if self._manifest["status"] == schema.DONE:
+            self._manifest["progress"] = 1.0
+        self._write()
+        self._metrics.close()
+        self._log.close()
+
+    def stop_gracefully(self) -> None:
+        """Say that the run ends before its time, for a caller that catches KeyboardInterrupt to finish in order.
+
+        Such a caller catches the interrupt inside the block, calls this, then saves what it has and leaves the block
+        normally. The status becomes `stopped` (`killed` after SIGTERM) instead of `done`.
+        """
+        self._stopped = True
+
+    def metric(
+        self,
+        name: str,
+        value: float,
+        step: int | None = None,
+        tokens: int | None = None,
+        split: str = "train",
+        kind: str | None = None,
+    ) -> None:
+        """Append one value to metrics.jsonl as a whole line, and beat.
+
+        Args:
+            name: such as "loss", "perplexity", "accuracy", "tokens_per_second".
+            value: a number; not-a-number and infinity are kept, as texts.
+            step: the optimiser's steps so far.
+            tokens: the training tokens read so far.
+            split: "train", "valid", "dev" or "test".
+            kind: of a perplexity or loss: "full" or "sampled" softmax.
+        """
+        value = float(value)
+        line: dict[str, Any] = {"name": name, "value": value if math.isfinite(value) else str(value), "split": split}
+        line["seconds"] = round(time.monotonic() - self._began, 3)
+        line |= {k: v for k, v in (("step", step), ("tokens", tokens), ("kind", kind)) if v is not None}
+        self._metrics.write(json.dumps(line, ensure_ascii=False) + "\n")
+        self.heartbeat()
+
+    def heartbeat(self, progress: float | None = None, seconds_left: float | None = None) -> None:
+        """Say that the run is alive; cheap to call at every step, since run.json is written every ten seconds at most.
+
+        Args:
+            progress: share of the work done, 0 to 1; None keeps the last.
+            seconds_left: the expected rest; None keeps the last.
+        """
+        if progress is not None:
+            self._manifest["progress"] = float(progress)
+        if seconds_left is not None:
+            self._manifest["seconds_left"] = float(seconds_left)
+        if time.monotonic() - self._beat >= schema.HEARTBEAT_SECONDS:
+            self._manifest["heartbeat"] = _now().isoformat(timespec="seconds")
+            self._write()
+
+    def update(self, **fields: Any) -> None:
+        """Set what is known only later; keys that the manifest does not have at its top go to `extra`."""
+        for key, value in fields.items():
+            (self._manifest if key in TOP_FIELDS else self._manifest["extra"])[key] = value  # type: ignore[literal-required]
+        self._write()
+
+    def results(self, document: Mapping[str, Any]) -> None:
+        """Write results.json: "metrics" as a list of `schema.Metric`, beside it what the kind adds.
+
+        Raises:
+            ValueError: a metric has no name, split or value, or a number is not finite.
+        """
+        for metric in document["metrics"]:
+            missing = {"name", "split", "value"} - metric.keys()
+            if missing:
+                raise ValueError(f"metric {metric} lacks {', '.join(sorted(missing))}")
+        write_json(self.folder / schema.RESULTS, dict(document))
+
+    def predictions(self, frame: pd.DataFrame) -> None:
+        """Write predictions.parquet.
+
+        Args:
+            frame: one row an example: example_id (text), split, gold, predicted (labels), probabilities (a list in the
+                order of the task's labels); "text" may be added and is then shown beside the example.
+
+        Raises:
+            ValueError: a column is missing, or an example_id stands twice in a split.
+        """
+        missing = [column for column in PREDICTION_COLUMNS if column not in frame.columns]
+        if missing:
+            raise ValueError(f"predictions lack the columns {', '.join(missing)}")
+        twice = frame.duplicated(["split", "example_id"])
+        if twice.any():
+            raise ValueError(f"example_id {frame['example_id'][twice].iloc[0]!r} stands twice in one split")
+        with atomic_path(self.folder / schema.PREDICTIONS) as path:
+            frame.to_parquet(path, index=False)
+
+    def layers(self, history: Sequence[Mapping[str, Any]]) -> None:
+        """Write layers.json: the scalar mix over training.
+
+        Args:
+            history: one entry a logged step: step, seed, weights (after the softmax, one a layer), gamma. The last
+                entry is that of the weights which the scores were computed with.
+        """
+        write_json(self.folder / schema.LAYERS, [dict(entry) for entry in history])
+
+    def log(self, text: str) -> None:
+        """Append a line with the UTC time to log.txt."""
+        self._log.write(f"{_now().isoformat(timespec='seconds')}  {text}\n")
+
+    def _write(self) -> None:
+        task = self._manifest["extra"].get("task")
+        self._manifest["group"] = schema.group_of(
+            self._manifest["kind"],
+            self._settings,
+            task,
+            self._manifest["model_fingerprint"],
+            self._manifest["data_fingerprint"],
+        )
+        write_json(self.folder / schema.MANIFEST, self._manifest)
+        self._beat = time.monotonic()
+
+    def _terminate(self, signum: int, frame: FrameType | None) -> None:
+        self._killed = True
+        if callable(self._previous):  # the command line turns the signal into KeyboardInterrupt
+            self._previous(signum, frame)
+        raise SystemExit(128 + signum)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _new_folder(store: Path, name: str) -> Path:
+    store.mkdir(parents=True, exist_ok=True)
+    number = 1
+    while True:
+        folder = store / (name if number == 1 else f"{name}-{number}")
+        try:
+            folder.mkdir()
+        except FileExistsError:  # another process took it: mkdir decides, so no two runs share a folder
+            number += 1
+        else:
+            return folder
+
+
+def _versions() -> dict[str, str]:
+    versions = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            versions[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            versions[package] = "not installed"
+    return versions
+
+
+def _git_revision() -> str | None:
+    """Return the revision of the checkout that holds the toolkit; None for an installed package."""
+    root = Path(toolkit.__file__).parents[1]
+    if not (root / ".git").exists():
+        return None
+
+    def git(*arguments: str) -> str:
+        return subprocess.run(
+            ["git", "-C", str(root), *arguments], capture_output=True, text=True, check=True, timeout=20
+        ).stdout.strip()
+
+    try:
+        changed = git("status", "--porcelain", "--untracked-files=no")
+        return git("rev-parse", "HEAD") + ("+" if changed else "")
+    except (OSError, subprocess.SubprocessError):  # no git, or not a healthy checkout: the run matters more
+        return None
