@@ -1,0 +1,218 @@
+"""Finding the files of a corpus and streaming their lines."""
+
+import bz2
+import difflib
+import glob
+import gzip
+import logging
+import lzma
+import os
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from toolkit.errors import DataError, UsageError
+
+logger = logging.getLogger(__name__)
+
+OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+NOTES = {
+    "source",
+    "readme",
+    "license",
+    "licence",
+}  # X.txt beside a corpus says where it came from; it is not the corpus
+ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".7z")
+BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The files of a corpus by what they are for."""
+
+    train: list[Path]
+    valid: list[Path]
+    test: list[Path]
+
+
+def resolve(patterns: Sequence[str | Path]) -> list[Path]:
+    """Find the files that paths, folders and globs name.
+
+    A folder stands for all its text files, subfolders included: `.txt`, `.txt.gz`, `.txt.bz2`, `.txt.xz`, and `.gz`,
+    `.bz2`, `.xz` without an inner suffix. Its hidden files and its notes of origin (`SOURCE.txt`, `README.txt`,
+    `LICENSE.txt`) are left out, from a glob's matches too. A file that is named is taken whatever it is called.
+
+    Args:
+        patterns: files, folders or globs (`**` spans folders); quotes around one and a leading `~` are tolerated.
+
+    Returns:
+        the files, each once, in the order of the patterns and sorted by name within one.
+
+    Raises:
+        UsageError: nothing is named, a pattern matches nothing (with the working folder and what lies near), or a
+            match is an archive.
+    """
+    if not patterns:
+        raise UsageError("no corpus is named: give files, folders or globs")
+    files: dict[Path, Path] = {}
+    for pattern in map(str, patterns):
+        if not pattern.strip(" '\""):
+            raise UsageError("an empty text names no corpus: give files, folders or globs")
+        for file in _matches(pattern):
+            if file.name.lower().endswith(ARCHIVES):
+                raise UsageError(f"{file} is an archive: unpack it and name the folder")
+            files.setdefault(file.resolve(), file)
+    return list(files.values())
+
+
+def split_roles(files: Sequence[Path]) -> Roles:
+    """Tell training, validation and test files apart by their names.
+
+    A name whose first run of letters is valid, validation or dev is validation text, one with test or tests is test
+    text (`valid.txt`, `dev-00.txt.xz`, `test_2.gz`, but not `devices.txt`); the rest is training text.
+    """
+    roles = Roles([], [], [])
+    for file in files:
+        word = re.match(r"[a-z]*", file.name.lower()).group()
+        if word in ("valid", "validation", "dev"):
+            roles.valid.append(file)
+        elif word in ("test", "tests"):
+            roles.test.append(file)
+        else:
+            roles.train.append(file)
+    return roles
+
+
+def lines(path: Path, limit: int | None = None) -> Iterator[str]:
+    """Stream a file's lines, blank ones too, without their ends; `.gz`, `.bz2` and `.xz` are decompressed.
+
+    A byte order mark at the start is dropped.
+
+    Args:
+        path: the file.
+        limit: the most bytes held as one line, 8 or more; a longer line is cut into several, each at the last
+            ASCII blank before the limit, or at the limit where there is none. None never cuts.
+
+    Raises:
+        DataError: bytes are not UTF-8 (with file, line and column, both from 1, the column in characters), or the
+            compressed data is damaged or ends too early.
+    """
+    with opened(path) as (_, stream):
+        yield from decoded(stream, path, limit)
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """Open a file twice over: the bytes on disk, whose `tell` shows the progress, and the decompressed bytes."""
+    with Path(path).open("rb") as raw:
+        opener = OPENERS.get(Path(path).suffix.lower())
+        if opener is None:
+            yield raw, raw
+        else:
+            with opener(raw) as stream:
+                yield raw, stream
+
+
+def decoded(stream: BinaryIO, path: Path, limit: int | None) -> Iterator[str]:
+    """Yield the lines of an open stream; arguments and errors as in `lines`, `path` is for messages."""
+    number = column = 1
+    carried = b""
+    while True:
+        room = -1 if limit is None else limit - len(carried)
+        piece = carried + _read(stream, path, room)
+        if not piece:
+            return
+        whole = piece.endswith(b"\n") or limit is None or len(piece) < limit
+        cut = len(piece) if whole else _cut(piece)
+        piece, carried = piece[:cut], piece[cut:]
+        first = number == column == 1
+        text = _decode(piece[len(BOM) :] if first and piece.startswith(BOM) else piece, path, number, column)
+        yield text.rstrip("\r\n") if whole else text
+        number, column = (number + 1, 1) if whole else (number, column + len(text))
+
+
+def _read(stream: BinaryIO, path: Path, size: int) -> bytes:
+    try:
+        return stream.readline(size)
+    except (EOFError, lzma.LZMAError, zlib.error) as error:
+        raise DataError(f"{path} is damaged or incomplete: {error}; fetch it again") from None
+    except OSError as error:
+        if error.errno is not None:  # the disk's own failure; gzip and bz2 raise theirs without a number
+            raise
+        raise DataError(f"{path} is damaged or not what its suffix says: {error}; fetch it again") from None
+
+
+def _cut(piece: bytes) -> int:
+    blank = max(piece.rfind(b" "), piece.rfind(b"\t"))
+    if blank > 0:
+        return blank + 1
+    end = len(piece)
+    while end > len(piece) - 4 and piece[end - 1] & 0xC0 == 0x80:  # back over the tail of a character
+        end -= 1
+    return end - 1 if piece[end - 1] >= 0xC0 else len(piece)
+
+
+def _decode(piece: bytes, path: Path, number: int, column: int) -> str:
+    try:
+        return piece.decode("utf-8")
+    except UnicodeDecodeError as error:
+        column += len(piece[: error.start].decode("utf-8"))
+        source = "utf-16" if number == column == 1 and piece[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin1"
+        raise DataError(
+            f"{path}, line {number}, column {column}: byte 0x{piece[error.start]:02x} is not UTF-8; "
+            f"convert the file, e.g. iconv -f {source} -t utf-8"
+        ) from None
+
+
+def _matches(pattern: str) -> list[Path]:
+    if not Path(pattern).exists() and len(pattern) > 1 and pattern[0] == pattern[-1] and pattern[0] in "'\"":
+        pattern = pattern[1:-1]
+    path = Path(pattern).expanduser()
+    if path.is_file():
+        return [path]
+    if path.is_dir():
+        return _text_files(path)
+    found: list[Path] = []
+    for match in sorted(Path(name) for name in glob.glob(str(path), recursive=True)):  # noqa: PTH207 absolute ones too
+        if match.is_dir():
+            if "**" not in pattern:  # which lists the files inside by itself
+                found += _text_files(match, may_be_empty=True)
+        elif not _is_note(match):
+            found.append(match)
+    if not found:
+        raise UsageError(f"no file matches {pattern!r} (working folder {Path.cwd()}){_near(path)}")
+    return found
+
+
+def _text_files(folder: Path, may_be_empty: bool = False) -> list[Path]:
+    every = sorted(Path(parent) / name for parent, _, names in os.walk(folder) for name in names)
+    found = [file for file in every if _is_text(file) and not _is_note(file)]
+    if not found and not may_be_empty:
+        names = ", ".join(file.name for file in every[:5]) + (", …" if len(every) > 5 else "")
+        holds = f"it holds {names}; name them by a glob, e.g. '{folder / '*'}'" if every else "it is empty"
+        raise UsageError(f"folder {folder} (working folder {Path.cwd()}) has no .txt, .gz, .bz2 or .xz text: {holds}")
+    return found
+
+
+def _is_text(file: Path) -> bool:
+    compressed = file.suffix.lower() in OPENERS
+    inner = Path(file.stem).suffix.lower() if compressed else file.suffix.lower()
+    return not file.name.startswith(".") and (inner == ".txt" or (compressed and not inner))
+
+
+def _is_note(file: Path) -> bool:
+    note = file.suffix.lower() == ".txt" and file.stem.lower() in NOTES
+    if note:
+        logger.info("%s is left out: it describes the corpus", file)
+    return note
+
+
+def _near(path: Path) -> str:
+    folder = next(parent for parent in path.absolute().parents if parent.is_dir())
+    names = sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
+    near = difflib.get_close_matches(path.name, names, n=3, cutoff=0.5) or names[:5]
+    return f"; in {folder} there is: {', '.join(near)}" if near else f"; {folder} is empty"
