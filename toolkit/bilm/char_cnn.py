@@ -1,8 +1,8 @@
 """The token layer: characters to one context-independent vector a word (x_k of the ELMo paper)."""
 
 import numpy as np
-import tensorflow as tf
 
+from toolkit.bilm.backend import tf
 from toolkit.bilm.spec import BiLMSpec
 from toolkit.text.chars import N_CHARACTERS
 
@@ -66,7 +66,9 @@ class CharCNN(tf.Module):
         width, dim, number = kernel.shape
         positions = tf.shape(x)[1] - (width - 1)
         windows = tf.concat([x[:, i : i + positions] for i in range(width)], -1)
-        y = tf.matmul(tf.reshape(windows, [-1, width * dim]), tf.cast(tf.reshape(kernel, [width * dim, number]), x.dtype))
+        y = tf.matmul(
+            tf.reshape(windows, [-1, width * dim]), tf.cast(tf.reshape(kernel, [width * dim, number]), x.dtype)
+        )
         # The bias is the same at all positions and the activation rises: both may follow the maximum.
         y = tf.reduce_max(tf.reshape(y, [-1, positions, number]), 1)
         y = tf.cast(y, tf.float32) + bias

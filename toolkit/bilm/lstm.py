@@ -1,8 +1,8 @@
 """LSTM with projection, clipping and both directions side by side: weights, one step's arithmetic, and inference."""
 
 import numpy as np
-import tensorflow as tf
 
+from toolkit.bilm.backend import tf
 from toolkit.bilm.spec import BiLMSpec
 
 

@@ -1,8 +1,8 @@
 """The biLM: a token layer and L layers of forward and backward LSTM (Peters et al. 2018, section 3)."""
 
 import numpy as np
-import tensorflow as tf
 
+from toolkit.bilm.backend import tf
 from toolkit.bilm.char_cnn import CharCNN
 from toolkit.bilm.lstm import LSTMLayer, run_layer
 from toolkit.bilm.spec import BiLMSpec

@@ -7,8 +7,8 @@ from typing import BinaryIO
 
 import h5py
 import numpy as np
-import tensorflow as tf
 
+from toolkit.bilm.backend import tf
 from toolkit.bilm.model import BiLM
 from toolkit.errors import FormatError
 

@@ -19,10 +19,11 @@ from toolkit.errors import ToolkitError
 
 @dataclass(frozen=True)
 class Report:
-    """What a command answers: one JSON document for programs and one text for people."""
+    """What a command answers: one JSON document for programs, one text for people, and the exit code."""
 
     document: Any
     text: str
+    exit_code: int = 0
 
 
 @dataclass(frozen=True)
@@ -127,3 +128,5 @@ def _print(report: Report, as_json: bool) -> None:
     text = json.dumps(report.document, ensure_ascii=False, indent=1, allow_nan=False) if as_json else report.text
     sys.stdout.write(text.rstrip("\n") + "\n")
     sys.stdout.flush()
+    if report.exit_code:
+        raise typer.Exit(report.exit_code)

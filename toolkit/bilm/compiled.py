@@ -1,0 +1,30 @@
+"""Where XLA is used: element-wise pieces are compiled, matrix products stay outside it on a CPU."""
+
+from collections.abc import Callable
+
+from toolkit.bilm.backend import tf
+
+
+def compiled(function: Callable) -> Callable:
+    """Compile an element-wise function with XLA.
+
+    XLA fuses element-wise chains into one pass, but on a CPU its matrix products use neither AMX nor bfloat16
+    instructions; TensorFlow's own products do. Shapes must be fixed: each new shape compiles again.
+    """
+    return tf.function(function, jit_compile=True)
+
+
+def product_dtype(compute_dtype: str) -> tf.DType:
+    """Return the dtype of matrix products: "auto" takes bfloat16 where the hardware multiplies it faster."""
+    if compute_dtype != "auto":
+        return tf.as_dtype(compute_dtype)
+    return tf.bfloat16 if tf.config.list_physical_devices("GPU") or _cpu_multiplies_bfloat16() else tf.float32
+
+
+def _cpu_multiplies_bfloat16() -> bool:
+    try:
+        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:  # noqa: PTH123 - no real file
+            flags = next((line for line in file if line.startswith("flags")), "").split()
+    except OSError:
+        return False  # not Linux: no cheap way to know, and float32 is always right
+    return "amx_bf16" in flags or "avx512_bf16" in flags

@@ -1,0 +1,52 @@
+"""`toolkit pretrain`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolkit.cli.frame import Report, Session, command
+
+EXAMPLES = (
+    "toolkit pretrain --corpus corpus.txt --preset tiny --steps 3 --set pretrain.batch_size=8",
+    "toolkit pretrain --corpus corpus.txt --preset tiny --minutes 0.02 --set pretrain.batch_size=8 --json",
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add `pretrain` to the command line."""
+
+    @command(app, "pretrain", EXAMPLES)
+    def pretrain_command(
+        session: Session,
+        corpus: Annotated[list[str], typer.Option(help="Text: a file, a folder or a glob; as often as you like.")],
+        valid: Annotated[list[str] | None, typer.Option(help="Held-out text; default: files named valid…")] = None,
+        vocabulary: Annotated[Path | None, typer.Option(help="A vocabulary file; default: made from the text.")] = None,
+        preset: Annotated[str | None, typer.Option(help="tiny, small, medium or original.")] = None,
+        epochs: Annotated[float | None, typer.Option(help="Passes over the text.")] = None,
+        steps: Annotated[int | None, typer.Option(help="Stop after this many steps.")] = None,
+        minutes: Annotated[float | None, typer.Option(help="Stop after this many minutes of training.")] = None,
+        seed: Annotated[int | None, typer.Option(help="Seed of everything that is left to chance.")] = None,
+        name: Annotated[str | None, typer.Option(help="Name of the run.")] = None,
+    ) -> Report:
+        """Train a biLM on your text and export it as a model folder. Ctrl-C stops early and keeps the model."""
+        settings = session.settings(
+            pretrain__preset=preset,
+            pretrain__epochs=epochs,
+            pretrain__steps=steps,
+            pretrain__minutes=minutes,
+            pretrain__seed=seed,
+        ).settings
+        from toolkit.pretrain.pretrain import pretrain
+
+        document = pretrain(corpus, settings, valid, vocabulary, name)
+        perplexity = document["validation_perplexity"]
+        text = (
+            f"run    {document['run']}\nmodel  {document['model']}\n"
+            f"{document['steps']:,} steps, {document['tokens']:,} tokens, {document['tokens_per_second']:,.0f} tokens/s "
+            f"({document['compute_dtype']}), peak memory {document['peak_memory_mb']:,} MB\n"
+            f"validation perplexity (full softmax, n = {perplexity['n']:,}): {perplexity['mean']:,.1f} "
+            f"(forward {perplexity['forward']:,.1f}, backward {perplexity['backward']:,.1f}); "
+            f"unigram {document['unigram_perplexity']:,.0f}"
+        )
+        return Report(document, text, exit_code=130 if document["stopped"] else 0)

@@ -1,0 +1,209 @@
+"""What a training step reads, as a pure function of the seed and the step's number: nothing to save but a number."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from toolkit.bilm.softmax import log_uniform_sample
+from toolkit.errors import DataError
+from toolkit.text.chars import PADDING, char_rows
+from toolkit.text.prepare import TokenStream
+from toolkit.text.vocab import BOS, EOS, Vocabulary
+
+# Words are run through the character CNN in groups of like length; ids of a word with both marks.
+GROUP_LENGTHS = (8, 13, 24)
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """The distinct words of a corpus with the two sentence marks behind them, ready to be looked up by number.
+
+    Attributes:
+        rows: int16 [n + 2, C], character ids.
+        lengths: int16 [n + 2], ids before the padding.
+        targets: int32 [n + 2], ids in the softmax's vocabulary.
+    """
+
+    rows: np.ndarray
+    lengths: np.ndarray
+    targets: np.ndarray
+
+    @classmethod
+    def build(cls, words: Sequence[str], vocabulary: Vocabulary, max_characters: int) -> "Lexicon":
+        """Look up all words of a prepared corpus."""
+        words = [*words, BOS, EOS]
+        rows = np.empty((len(words), max_characters), np.int16)
+        for start in range(0, len(words), 10_000):
+            rows[start : start + 10_000] = char_rows(words[start : start + 10_000], max_characters)
+        targets = np.fromiter((vocabulary.id(word) for word in words), np.int32, len(words))
+        return cls(rows, (rows != PADDING).sum(1).astype(np.int16), targets)
+
+
+class MarkedText:
+    """A token stream in some order of its sentences, read in one direction, as inputs and the words that follow them.
+
+    A sentence of n tokens gives n + 1 positions: inputs begin with the mark, targets end with the other mark.
+
+    Args:
+        stream: the corpus.
+        order: which sentence comes when.
+        backward: sentences are read from their end, and begin with `</S>`.
+        begin, end: the numbers of the marks that open and close a sentence in this direction.
+    """
+
+    def __init__(self, stream: TokenStream, order: np.ndarray, backward: bool, begin: int, end: int) -> None:
+        self.stream, self.order, self.backward, self.begin, self.end = stream, order, backward, begin, end
+        lengths = np.diff(stream.starts)[order]
+        self.ends = np.cumsum(lengths + 1)
+
+    def __len__(self) -> int:
+        return int(self.ends[-1])
+
+    def read(self, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return inputs and targets, as numbers of words, at any positions (same shape)."""
+        rank = np.searchsorted(self.ends, positions, side="right")
+        sentence = self.order[rank]
+        start = self.stream.starts[sentence]
+        length = self.stream.starts[sentence + 1] - start
+        offset = positions - (self.ends[rank] - length - 1)
+        if self.backward:
+            before, after = start + length - offset, start + length - 1 - offset
+        else:
+            before, after = start + offset - 1, start + offset
+        tokens = self.stream.tokens
+        inputs = np.where(offset == 0, self.begin, tokens[np.clip(before, 0, len(tokens) - 1)])
+        targets = np.where(offset == length, self.end, tokens[np.clip(after, 0, len(tokens) - 1)])
+        return inputs, targets
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One step's input; arrays as the training graph takes them.
+
+    Attributes:
+        groups: int32 [U_g, C_g] each, character ids of the distinct words, by length.
+        inputs: int32 [T, 2, B], places in the concatenated groups.
+        rows: int32 [R], the rows of the softmax that this step touches.
+        targets: int32 [2, T·B], places in `rows`.
+        sampled: int32 [2, S], places in `rows`.
+        log_expected: float32 [2, R].
+        seed: int32 [2], of the dropout masks.
+    """
+
+    groups: tuple[np.ndarray, ...]
+    inputs: np.ndarray
+    rows: np.ndarray
+    targets: np.ndarray
+    sampled: np.ndarray
+    log_expected: np.ndarray
+    seed: np.ndarray
+
+
+def group_widths(max_characters: int, widest_filter: int) -> tuple[int, ...]:
+    """Return how many characters each length group keeps: its longest word and one all-padding window behind it."""
+    return (
+        *(length + widest_filter for length in GROUP_LENGTHS if length + widest_filter < max_characters),
+        max_characters,
+    )
+
+
+def unique_words(lexicon: Lexicon, tokens: np.ndarray, widths: Sequence[int], widest: int) -> tuple[tuple, np.ndarray]:
+    """Group the distinct words of a batch by length.
+
+    Returns:
+        the groups' character ids, and each token's place in the concatenated groups (the shape of `tokens`).
+    """
+    words, inverse = np.unique(tokens, return_inverse=True)
+    group = np.searchsorted(np.array(widths[:-1]) - widest, lexicon.lengths[words])
+    order = np.argsort(group, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    groups = tuple(
+        lexicon.rows[words[order[group[order] == g]], :width].astype(np.int32) for g, width in enumerate(widths)
+    )
+    return groups, place[inverse].reshape(tokens.shape).astype(np.int32)
+
+
+class Batches:
+    """The training batches of a corpus, each computed from (seed, step) alone.
+
+    An epoch is the text with its sentences shuffled, cut into B rows that are read side by side; each direction has
+    its own shuffle, as in bilm-tf.
+
+    Args:
+        stream: the training text.
+        lexicon: its words.
+        batch_size, unroll_steps, negatives, seed: as in the configuration.
+        vocabulary_size: V.
+        widest_filter: width of the widest convolution.
+
+    Raises:
+        DataError: the text does not fill one step.
+    """
+
+    def __init__(
+        self,
+        stream: TokenStream,
+        lexicon: Lexicon,
+        batch_size: int,
+        unroll_steps: int,
+        negatives: int,
+        vocabulary_size: int,
+        widest_filter: int,
+        seed: int,
+    ) -> None:
+        self.stream, self.lexicon, self.seed = stream, lexicon, seed
+        self.batch_size, self.unroll_steps = batch_size, unroll_steps
+        self.negatives, self.vocabulary_size = negatives, vocabulary_size
+        self.widest = widest_filter
+        self.widths = group_widths(lexicon.rows.shape[1], widest_filter)
+        self.row_length = (stream.n_tokens + stream.n_sentences) // batch_size
+        self.steps_per_epoch = self.row_length // unroll_steps
+        if self.steps_per_epoch == 0:
+            rows = (stream.n_tokens + stream.n_sentences) // unroll_steps
+            raise DataError(
+                f"the text holds {stream.n_tokens + stream.n_sentences} tokens, one step reads {batch_size} rows of "
+                f"{unroll_steps}: add text, or --set pretrain.batch_size={max(1, rows // 4)}"
+            )
+        self._epoch: tuple[int, list[MarkedText]] = (-1, [])
+
+    def __getitem__(self, step: int) -> Batch:
+        """Return the batch of a step, counted from 0 over all epochs."""
+        epoch, within = divmod(step, self.steps_per_epoch)
+        columns = within * self.unroll_steps + np.arange(self.unroll_steps)
+        positions = columns[:, None] + self.row_length * np.arange(self.batch_size)
+        read = [text.read(positions) for text in self._texts(epoch)]
+        inputs, targets = (np.stack([direction[i] for direction in read]) for i in range(2))
+        groups, places = unique_words(self.lexicon, inputs, self.widths, self.widest)
+        # The position of a row is [T, 2, B] for the inputs and [2, T·B] for the targets.
+        targets = self.lexicon.targets[targets].reshape(2, -1)
+        draws = [
+            log_uniform_sample(
+                self.vocabulary_size, self.negatives, np.random.default_rng((self.seed, step, direction))
+            )
+            for direction in range(2)
+        ]
+        rows, flat = np.unique(np.concatenate([targets.ravel(), *(words for words, _ in draws)]), return_inverse=True)
+        flat = flat.astype(np.int32)
+        return Batch(
+            groups=groups,
+            inputs=places.transpose(1, 0, 2),
+            rows=rows.astype(np.int32),
+            targets=flat[: targets.size].reshape(2, -1),
+            sampled=flat[targets.size :].reshape(2, -1),
+            log_expected=np.stack([expected[rows] for _, expected in draws]),
+            seed=np.array([self.seed, step], np.int32),
+        )
+
+    def _texts(self, epoch: int) -> list[MarkedText]:
+        """Both directions of an epoch; only the latest epoch is kept."""
+        if self._epoch[0] != epoch:
+            marks = len(self.lexicon.targets) - 2, len(self.lexicon.targets) - 1
+            texts = []
+            for backward in (False, True):
+                order = np.random.default_rng((self.seed, epoch, backward)).permutation(self.stream.n_sentences)
+                begin, end = marks[::-1] if backward else marks
+                texts.append(MarkedText(self.stream, order, backward, begin, end))
+            self._epoch = (epoch, texts)
+        return self._epoch[1]

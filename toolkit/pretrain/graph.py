@@ -1,0 +1,136 @@
+"""The training graph: forward pass of a batch, loss, gradients, clipping and Adagrad."""
+
+from toolkit.bilm.backend import tf
+from toolkit.bilm.compiled import compiled
+from toolkit.bilm.lstm_training import training_layer
+from toolkit.bilm.model import BiLM
+from toolkit.bilm.softmax import sampled_softmax_loss
+from toolkit.config import Pretrain
+from toolkit.pretrain.batches import Batch
+
+
+class TrainingGraph(tf.Module):
+    """The variables of training and the compiled step.
+
+    Args:
+        bilm: the weights to train.
+        vocabulary_size: V.
+        settings: batch size, unroll steps, optimizer, dropout, seed.
+        dtype: of matrix products.
+        widths: characters of each length group (`toolkit.pretrain.batches.group_widths`).
+    """
+
+    def __init__(
+        self, bilm: BiLM, vocabulary_size: int, settings: Pretrain, dtype: tf.DType, widths: tuple[int, ...]
+    ) -> None:
+        super().__init__()
+        spec, self.settings, self.dtype = bilm.spec, settings, dtype
+        self.bilm = bilm
+        # Initial values as in bilm-tf: N(0, 1 / sqrt(P)) and zeros.
+        shape = (vocabulary_size, spec.projection_dim)
+        initial = tf.random.stateless_normal(shape, (settings.seed, 0)) / spec.projection_dim**0.5
+        self.softmax_weight = tf.Variable(initial)
+        self.softmax_bias = tf.Variable(tf.zeros(vocabulary_size))
+        self.dense = list(bilm.trainable_variables)
+        accumulator = settings.initial_accumulator
+        self.slots = [tf.Variable(tf.fill(v.shape, accumulator)) for v in self.dense]
+        self.sparse_slots = [tf.Variable(tf.fill(v.shape, accumulator)) for v in self.softmax]
+        states = bilm.zero_state(settings.batch_size)
+        self.states = tf.Variable(states[0]), tf.Variable(tf.cast(states[1], dtype))
+        self._layer = training_layer(spec, settings.unroll_steps, dtype)
+        # A fixed signature: the unrolled graph is traced once, whatever the number of distinct words.
+        integers = lambda *shape: tf.TensorSpec(shape, tf.int32)  # noqa: E731
+        self._step = tf.function(
+            self._take_step,
+            input_signature=(
+                tuple(integers(None, width) for width in widths),
+                integers(settings.unroll_steps, 2, settings.batch_size),
+                integers(None),
+                integers(2, None),
+                integers(2, None),
+                tf.TensorSpec((2, None), tf.float32),
+                integers(2),
+            ),
+        )
+
+    @property
+    def softmax(self) -> tuple[tf.Variable, tf.Variable]:
+        """Weight [V, P] and bias [V] of the output layer."""
+        return self.softmax_weight, self.softmax_bias
+
+    def forward(
+        self, groups: tuple[tf.Tensor, ...], inputs: tf.Tensor, states: tuple, seed: tf.Tensor | None
+    ) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
+        """Run the biLM over T steps of B rows.
+
+        Args:
+            groups: int32 [U_g, C_g] each, character ids of distinct words.
+            inputs: int32 [T, 2, B], places in the concatenated groups.
+            states: cells [L, 2, B, D] float32 and outputs [L, 2, B, P].
+            seed: int32 [2] of the dropout masks; None runs without dropout.
+
+        Returns:
+            [T, 2, B, P] of the top layer, and the states behind the last step.
+        """
+        vectors = tf.concat([self.bilm.char_cnn(group, self.dtype) for group in groups], 0)
+        x = tf.gather(tf.cast(vectors, self.dtype), inputs)
+        cells, hiddens = [], []
+        for index, layer in enumerate(self.bilm.layers):
+            x = self._dropped(x, seed, index)
+            weights = [tf.cast(layer.kernel, self.dtype), layer.bias]
+            if layer.projection is not None:
+                weights.append(tf.cast(layer.projection, self.dtype))
+            y, c, h = self._layer(x, states[0][index], states[1][index], *weights)
+            x = y + x if self.bilm.spec.skip and index else y  # the residual adds the dropped input, as in bilm-tf
+            cells.append(c)
+            hiddens.append(h)
+        return self._dropped(x, seed, len(self.bilm.layers)), (tf.stack(cells), tf.stack(hiddens))
+
+    def _dropped(self, x: tf.Tensor, seed: tf.Tensor | None, place: int) -> tf.Tensor:
+        if seed is None or self.settings.dropout == 0:
+            return x
+        return _dropout(x, seed + [place << 24, 0], self.settings.dropout)
+
+    def train(self, batch: Batch) -> tuple[float, float]:
+        """Take one step and return the sampled loss (nats a token, mean of both directions) and the gradients' norm.
+
+        Where the norm is not a finite number no weight is changed.
+        """
+        loss, norm = self._step(
+            batch.groups, batch.inputs, batch.rows, batch.targets, batch.sampled, batch.log_expected, batch.seed
+        )
+        return float(loss), float(norm)
+
+    def _take_step(self, groups, inputs, rows, targets, sampled, log_expected, seed):  # noqa: ANN001, ANN202 - see Batch
+        settings = self.settings
+        with tf.GradientTape() as tape:
+            top, states = self.forward(groups, inputs, self.states, seed)
+            h = tf.reshape(tf.transpose(top, [1, 0, 2, 3]), [2, -1, self.bilm.spec.projection_dim])
+            table = [tf.gather(variable, rows) for variable in self.softmax]
+            tape.watch(table)
+            loss = sampled_softmax_loss(h, tf.cast(table[0], self.dtype), table[1], targets, sampled, log_expected)
+            # bilm-tf takes the gradient of the loss of a whole row, not of a token; its learning rates mean that.
+            total = loss * float(settings.unroll_steps)
+        gradients = [tf.convert_to_tensor(g) for g in tape.gradient(total, self.dense + table)]
+        clipped, norm = tf.clip_by_global_norm(gradients, settings.clip_norm)
+        tf.cond(tf.math.is_finite(norm), lambda: self._apply(clipped, rows, states), lambda: tf.no_op())
+        return loss, norm
+
+    def _apply(self, gradients: list[tf.Tensor], rows: tf.Tensor, states: tuple[tf.Tensor, tf.Tensor]) -> tf.Operation:
+        """Adagrad (Duchi et al. 2011) as TensorFlow 1 has it: no epsilon; only the touched rows of the softmax move."""
+        rate, dense = self.settings.learning_rate, len(self.dense)
+        for variable, slot, gradient in zip(self.dense, self.slots, gradients[:dense], strict=True):
+            tf.raw_ops.ResourceApplyAdagrad(var=variable.handle, accum=slot.handle, lr=rate, grad=gradient)
+        for variable, slot, gradient in zip(self.softmax, self.sparse_slots, gradients[dense:], strict=True):
+            tf.raw_ops.ResourceSparseApplyAdagrad(
+                var=variable.handle, accum=slot.handle, lr=rate, grad=gradient, indices=rows
+            )
+        for variable, value in zip(self.states, states, strict=True):
+            variable.assign(value)
+        return tf.no_op()
+
+
+@compiled
+def _dropout(x: tf.Tensor, seed: tf.Tensor, rate: float) -> tf.Tensor:
+    kept = tf.random.stateless_uniform(tf.shape(x), seed) >= rate
+    return tf.where(kept, x / tf.cast(1.0 - rate, x.dtype), tf.zeros_like(x))

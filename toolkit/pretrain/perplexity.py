@@ -1,0 +1,106 @@
+"""Perplexity of held-out text under the full softmax, and under unigrams for comparison."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from toolkit.bilm.backend import tf
+from toolkit.bilm.softmax import full_softmax_nll
+from toolkit.pretrain.batches import Lexicon, MarkedText, group_widths, unique_words
+from toolkit.pretrain.graph import TrainingGraph
+from toolkit.text.prepare import TokenStream
+
+ROWS = 16
+
+
+@dataclass(frozen=True)
+class Perplexity:
+    """Perplexity with the full softmax; out-of-vocabulary words count as `<UNK>`.
+
+    Attributes:
+        forward, backward: of each direction.
+        n: targets a direction, end-of-sentence marks included.
+    """
+
+    forward: float
+    backward: float
+    n: int
+
+    @property
+    def mean(self) -> float:
+        """The exponential of the directions' mean negative log-likelihood."""
+        return math.sqrt(self.forward * self.backward)
+
+    def document(self) -> dict[str, float | int]:
+        """Return the figures as JSON."""
+        return {"forward": self.forward, "backward": self.backward, "mean": self.mean, "n": self.n, "kind": "full"}
+
+
+class Validation:
+    """Held-out text, read in a few parallel rows with carried states; every target counts once.
+
+    Args:
+        graph: gives the weights, the forward pass and its dtype.
+        stream: the held-out text; its first sentences up to `tokens` tokens are used.
+        lexicon: the words of the corpus.
+        tokens: how many tokens to read.
+    """
+
+    def __init__(self, graph: TrainingGraph, stream: TokenStream, lexicon: Lexicon, tokens: int) -> None:
+        self.graph, self.lexicon = graph, lexicon
+        spec = graph.bilm.spec
+        self.widest = max(width for width, _ in spec.filters)
+        self.widths = group_widths(spec.max_characters, self.widest)
+        sentences = max(1, int(np.searchsorted(stream.starts, tokens, side="right")) - 1)
+        order = np.arange(min(sentences, stream.n_sentences))
+        bos, eos = len(lexicon.targets) - 2, len(lexicon.targets) - 1
+        self.texts = [MarkedText(stream, order, False, bos, eos), MarkedText(stream, order, True, eos, bos)]
+        self.row_length = -(-len(self.texts[0]) // ROWS)
+        self._forward = tf.function(self._step, reduce_retracing=True)
+
+    def targets(self) -> np.ndarray:
+        """Return the forward direction's targets as ids of the softmax's vocabulary, int32 [n]."""
+        return self.lexicon.targets[self.texts[0].read(np.arange(len(self.texts[0])))[1]]
+
+    def run(self) -> Perplexity:
+        """Measure the perplexity of both directions."""
+        graph, unroll = self.graph, self.graph.settings.unroll_steps
+        states = graph.bilm.zero_state(ROWS)
+        states = states[0], tf.cast(states[1], graph.dtype)
+        total, n = np.zeros(2), len(self.texts[0])
+        for start in range(0, self.row_length, unroll):
+            columns = start + np.arange(unroll)
+            positions = columns[:, None] + self.row_length * np.arange(ROWS)
+            valid = (columns[:, None] < self.row_length) & (positions < n)
+            read = [text.read(np.minimum(positions, n - 1)) for text in self.texts]
+            inputs, targets = (np.stack([direction[i] for direction in read]) for i in range(2))
+            groups, places = unique_words(self.lexicon, inputs, self.widths, self.widest)
+            targets = self.lexicon.targets[targets].reshape(2, -1)
+            nll, states = self._forward(groups, places.transpose(1, 0, 2), targets, states)
+            total += np.where(valid.ravel(), nll.numpy(), 0.0).sum(1, dtype=np.float64)
+        forward, backward = np.exp(total / n)
+        return Perplexity(float(forward), float(backward), n)
+
+    def _step(self, groups: tuple, inputs: tf.Tensor, targets: tf.Tensor, states: tuple) -> tuple:
+        top, states = self.graph.forward(groups, inputs, states, None)
+        h = tf.transpose(tf.cast(top, tf.float32), [1, 0, 2, 3])
+        h = tf.reshape(h, [2, -1, self.graph.bilm.spec.projection_dim])
+        weight, bias = self.graph.softmax
+        return tf.stack([full_softmax_nll(h[d], weight, bias, targets[d]) for d in range(2)]), states
+
+
+def unigram_perplexity(lexicon: Lexicon, counts: np.ndarray, sentences: int, size: int, targets: np.ndarray) -> float:
+    """Return the perplexity of targets under the training text's unigrams, add-one smoothed.
+
+    Args:
+        lexicon: maps the corpus's words to the vocabulary.
+        counts: int64 [n], of the corpus's words in the training text.
+        sentences: in the training text, each of which ends in one mark.
+        size: V.
+        targets: int32 [n], vocabulary ids.
+    """
+    totals = np.bincount(lexicon.targets[: len(counts)], weights=counts, minlength=size)
+    totals[lexicon.targets[-1]] += sentences
+    logs = np.log((totals + 1.0) / (totals.sum() + size))
+    return float(np.exp(-logs[targets].mean()))
