@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired
+
+from typing_extensions import TypedDict  # pydantic checks typing's own only from Python 3.12 on
 
 from toolkit.config import Settings, flatten
 from toolkit.files import fingerprint
@@ -27,7 +29,7 @@ KINDS: tuple[Kind, ...] = ("pretrain", "evaluate", "senses")
 RUNNING, DONE, STOPPED, FAILED, KILLED = "running", "done", "stopped", "failed", "killed"
 # … and what a reader makes of a "running" whose process has gone (crashed) or has been silent for too long (stalled).
 STALLED, CRASHED = "stalled", "crashed"
-DAMAGED = "damaged"  # the folder cannot be read as a run
+UNREADABLE = "unreadable"  # … or of a folder that it cannot read as a run
 
 HEARTBEAT_SECONDS = 10.0
 RUN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")  # no separator and no leading dot: never a path out of the store

@@ -1,7 +1,6 @@
 """Settings as TOML: the few value types that the configuration has, written so that `tomllib` reads them back equal."""
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 from toolkit.config import Settings
@@ -17,11 +16,6 @@ def to_toml(settings: Settings) -> str:
         ]
         blocks.append("\n".join(lines) + "\n")
     return "\n".join(blocks)
-
-
-def without_unset(tables: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Return tables with the None values left out, as they come back from a file."""
-    return {name: {key: value for key, value in table.items() if value is not None} for name, table in tables.items()}
 
 
 def _value(value: Any) -> str:

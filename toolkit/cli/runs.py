@@ -1,0 +1,63 @@
+"""`toolkit runs`: the run store."""
+
+from typing import Annotated
+
+import typer
+
+from toolkit.cli.frame import Report, Session, command
+
+RUN = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, name, end of its id, or folder.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the `runs` group to the command line."""
+    group = typer.Typer(help="The run store.", no_args_is_help=True)
+    app.add_typer(group, name="runs")
+
+    @command(group, "list", ("toolkit runs list", "toolkit runs list --all --json"))
+    def list_(
+        session: Session,
+        all_runs: Annotated[bool, typer.Option("--all", help="Archived runs too.")] = False,
+    ) -> Report:
+        """List the runs, newest first: status, name, main score, start."""
+        from toolkit.runs.describe import run_document, runs_table
+        from toolkit.runs.reader import list_runs
+
+        store = session.settings().settings.paths.runs
+        runs = [run for run in list_runs(store) if all_runs or not run.notes.archived]
+        return Report([run_document(run) for run in runs], runs_table(runs, store))
+
+    @command(group, "show", ("toolkit runs show run-a", "toolkit runs show run-b --json"))
+    def show(session: Session, run: RUN) -> Report:
+        """Show one run: its manifest, scores, settings and files."""
+        from toolkit.runs.describe import run_details, run_text
+        from toolkit.runs.find import find_run
+        from toolkit.runs.reader import load_run
+
+        found = load_run(find_run(session.settings().settings.paths.runs, run).folder)
+        return Report(run_details(found), run_text(found))
+
+    @command(group, "archive", ("toolkit runs archive run-b", "toolkit runs archive run-b --undo"))
+    def archive(
+        session: Session,
+        run: RUN,
+        undo: Annotated[bool, typer.Option("--undo", help="Bring it back into the lists.")] = False,
+    ) -> Report:
+        """Take a run out of the lists; nothing is moved or deleted."""
+        from toolkit.runs import notes
+        from toolkit.runs.find import find_run
+
+        found = find_run(session.settings().settings.paths.runs, run)
+        notes.archive(found.folder, archived=not undo)
+        word = "back in the lists" if undo else "archived; bring it back with --undo"
+        return Report({"run": found.id, "archived": not undo}, f"{found.id}: {word}")
+
+    @command(group, "rm", ("toolkit runs rm run-a", "toolkit runs rm run-b --json"))
+    def rm(session: Session, run: RUN) -> Report:
+        """Delete a run folder for good; refused while the run is alive."""
+        from toolkit.runs.find import find_run
+        from toolkit.runs.reader import remove_run
+
+        found = find_run(session.settings().settings.paths.runs, run)
+        remove_run(found)
+        return Report({"run": found.id, "removed": True}, f"{found.id}: removed")
