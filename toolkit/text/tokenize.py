@@ -3,15 +3,12 @@
 import functools
 import importlib.metadata
 import importlib.util
-import logging
 import re
 from collections.abc import Callable, Iterable
 from typing import Literal
 
 import sentencex
 from sacremoses import MosesTokenizer
-
-logger = logging.getLogger(__name__)
 
 InputKind = Literal["raw", "tokenised"]
 
@@ -65,9 +62,13 @@ def method(language: str, input_kind: InputKind) -> str:
     """Name what splits such text, with versions, for the record: "sentencex 1.0.32, sacremoses 0.2.0"."""
     if input_kind == "tokenised":
         return "white space"
-    return ", ".join(
-        f"{name} {importlib.metadata.version(name)}" for name in ("sentencex", _word_library(language)) if name
-    )
+    library = _word_library(language)
+    words = _with_version(library) if library else "single characters for want of rjieba (the zh extra)"
+    return f"{_with_version('sentencex')}, {words}"
+
+
+def _with_version(library: str) -> str:
+    return f"{library} {importlib.metadata.version(library)}"
 
 
 def detect_input(lines: Iterable[str]) -> InputKind | None:
@@ -107,5 +108,4 @@ def _word_splitter(language: str) -> Callable[[str], list[str]]:
         import rjieba
 
         return lambda sentence: [word for text in sentence.split() for word in rjieba.cut(text)]
-    logger.info("rjieba is not installed (the zh extra): each Chinese character is a token")
     return CHINESE_WITHOUT_WORDS.findall
