@@ -1,0 +1,36 @@
+"""The LSTM states that a sentence starts from."""
+
+from typing import Literal
+
+from toolkit.bilm.backend import tf
+from toolkit.bilm.model import BiLM, States
+from toolkit.embed.tokens import TokenTable
+from toolkit.text.vocab import BOS, EOS
+
+StateMode = Literal["warm", "zero", "stateful"]
+
+# Any ordinary sentence serves; this one must never change, or every warm vector does.
+WARMING = "The children walked along the river , and the old bank on the other side was closed for the winter ."
+PASSES = 2
+
+
+def warm_state(bilm: BiLM, tokens: TokenTable) -> States:
+    """Return the warm state: the one behind `WARMING`, both marks included, read twice from zero.
+
+    A biLM is trained with states that are carried from sentence to sentence, so a sentence that starts from zero starts
+    where training hardly ever was. From the warm state it starts where training did, and yet its vectors depend on
+    nothing but the sentence and the weights. The state follows from the weights alone: every load, process and batch
+    gets the same one.
+
+    Args:
+        bilm: the weights.
+        tokens: the token vectors of that model.
+
+    Returns:
+        cells float32 [L, 2, 1, D] and outputs float32 [L, 2, 1, P]: one row, to be repeated for a batch.
+    """
+    x = tf.constant(tokens.vectors([BOS, *WARMING.split(), EOS]))
+    states = bilm.zero_state(1)
+    for _ in range(PASSES):
+        _, states = bilm.run_layers(x[None], tf.constant([len(x)]), states)
+    return states
