@@ -1,0 +1,149 @@
+"""Run stores for tests: real-format runs, written by the real writer, with made-up numbers; and broken ones."""
+
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from toolkit.config import Settings
+from toolkit.runs import schema
+from toolkit.runs.writer import RunWriter
+
+OPENINGS = ("A moving story about", "The film never finds", "It is hard to forget", "Nothing here beats", "Too long by half:")
+ENDINGS = ("its two leads.", "the bank of the river *at dawn*.", "a plot worth $10.", "what [it] wants to say.", "the cast.")
+
+
+def settings_with(**changes: object) -> Settings:
+    """Return the default settings with some changed: `settings_with(evaluate__mix="none")`."""
+    settings = Settings()
+    for name, value in changes.items():
+        section, key = name.split("__")
+        table = getattr(settings, section).model_copy(update={key: value})
+        settings = settings.model_copy(update={section: table})
+    return settings
+
+
+def evaluate_run(
+    store: Path,
+    name: str = "sst2-learned",
+    seed: int = 1,
+    accuracy: float = 0.8,
+    n: int = 200,
+    mix: str = "learned",
+    task: str = "sst2",
+    model: str = "0123456789abcdef",
+    ids: list[str] | None = None,
+    minutes_ago: float = 0.0,
+) -> Path:
+    """Write a finished evaluate run; easier examples are right in every run, so that paired runs agree as real ones do."""
+    rng = np.random.default_rng([seed, len(name), int(accuracy * 1000)])
+    ids = ids or [f"test-{i:04d}" for i in range(n)]
+    hardness = np.random.default_rng(5).random(len(ids))
+    gold = np.where(np.random.default_rng(6).random(len(ids)) < 0.5, "positive", "negative")
+    right = hardness + rng.normal(0, 0.15, len(ids)) < accuracy
+    other = np.where(gold == "positive", "negative", "positive")
+    predicted = np.where(right, gold, other)
+    settings = settings_with(evaluate__mix=mix)
+    with RunWriter.start(store, "evaluate", f"{name}-s{seed}", settings, seed, model, "d" * 16, {"task": task}) as run:
+        for epoch in range(8):
+            level = accuracy * (1 - 0.35 * np.exp(-epoch / 1.5))
+            run.metric("loss", 0.7 * np.exp(-epoch / 4) + rng.normal(0, 0.01), step=100 * (epoch + 1))
+            run.metric("accuracy", level + rng.normal(0, 0.006), step=100 * (epoch + 1), split="dev")
+        if mix == "learned":
+            run.layers([mix_at(epoch, seed, rng) for epoch in range(8)])
+        text = [f"{OPENINGS[i % 5]} {ENDINGS[i // 5 % 5]}" for i in range(len(ids))]
+        run.predictions(
+            pd.DataFrame(
+                {
+                    "example_id": ids,
+                    "split": "test",
+                    "gold": gold,
+                    "predicted": predicted,
+                    "probabilities": [[0.3, 0.7] if label == "positive" else [0.7, 0.3] for label in predicted],
+                    "text": text,
+                }
+            )
+        )
+        share = float(right.mean())
+        half = 1.96 * (share * (1 - share) / len(ids)) ** 0.5
+        score = {"value": share, "low": share - half, "high": share + half, "n": len(ids), "higher_is_better": True}
+        run.results({"metrics": [{"name": "accuracy", "split": "test", **score}]})
+        run.log("finished")
+    return shift_times(run.folder, minutes_ago)
+
+
+def mix_at(epoch: int, seed: int, rng: np.random.Generator) -> dict[str, object]:
+    """Return one entry of layers.json: the mix drifts from even towards the first LSTM layer."""
+    pull = 1 - np.exp(-epoch / 3)
+    scores = np.array([0.2, 0.9, -0.3]) * pull + rng.normal(0, 0.05, 3)
+    weights = np.exp(scores) / np.exp(scores).sum()
+    return {"step": 100 * (epoch + 1), "seed": seed, "weights": weights.tolist(), "gamma": float(1 + 0.4 * pull)}
+
+
+def pretrain_run(store: Path, name: str = "wiki-small", minutes_ago: float = 0.0, steps: int = 600) -> Path:
+    """Write a finished pretrain run."""
+    run = start_pretrain(store, name, steps)
+    with run:
+        score = {"value": 182.4, "n": 20_000, "higher_is_better": False, "kind": "full"}
+        run.results({"metrics": [{"name": "perplexity", "split": "valid", **score}], "model": schema.MODEL})
+    return shift_times(run.folder, minutes_ago)
+
+
+def start_pretrain(store: Path, name: str, steps: int, share: float = 1.0) -> RunWriter:
+    """Start a pretrain run and write its curves up to a share of its steps; it stays running until it is left."""
+    rng = np.random.default_rng(3)
+    run = RunWriter.start(store, "pretrain", name, Settings(), 1, data_fingerprint="c" * 16)
+    for step in range(1, int(steps * share) + 1):
+        tokens = step * 2560
+        perplexity = 150 + 4000 * np.exp(-step / 60) + 60 * np.exp(-step / 300)
+        run.metric("perplexity", perplexity * np.exp(rng.normal(0, 0.08)), step, tokens, "train", "sampled")
+        if step % 10 == 0:
+            run.metric("tokens_per_second", 9_400 + rng.normal(0, 150), step, tokens)
+        if step % 100 == 0:
+            run.metric("perplexity", perplexity * 1.2, step, tokens, "valid", "full")
+    run.heartbeat(share, 600 * (1 - share))
+    run.update()  # the rate limit of heartbeats would keep the progress back
+    return run
+
+
+def broken_runs(store: Path) -> dict[str, Path]:
+    """Write one folder for each way in which a run can be damaged; the key says which."""
+    folders = {
+        kind: evaluate_run(store, f"broken-{kind}")
+        for kind in ("manifest-json", "manifest-keys", "newer", "no-manifest", "results", "notes", "config", "parquet")
+    }
+    (folders["manifest-json"] / schema.MANIFEST).write_text('{"schema_version": 1, "id"')
+    (folders["manifest-keys"] / schema.MANIFEST).write_text('{"schema_version": 1, "kind": 7}')
+    newer = json.loads((folders["newer"] / schema.MANIFEST).read_text()) | {"schema_version": 99}
+    (folders["newer"] / schema.MANIFEST).write_text(json.dumps(newer))
+    (folders["no-manifest"] / schema.MANIFEST).unlink()
+    (folders["results"] / schema.RESULTS).write_text('{"metrics": [{"name": "accuracy"}]}')
+    (folders["notes"] / schema.NOTES).write_bytes(b"\xff\xfe")
+    (folders["config"] / schema.CONFIG).write_text("[evaluate\nmix = ")
+    (folders["parquet"] / schema.PREDICTIONS).write_bytes(b"PAR1 and nothing else")
+    (store / "some folder of mine").mkdir()
+    (store / "notes.txt").write_text("not a run")
+    return folders
+
+
+def full_store(store: Path) -> None:
+    """Fill a store as weeks of work would: two representations of three seeds, two pretrainings, tags and notes."""
+    pretrain_run(store, "wiki-small", minutes_ago=9000)
+    pretrain_run(store, "wiki-tiny", minutes_ago=8000, steps=300)
+    for seed in (1, 2, 3):
+        evaluate_run(store, "sst2-none", seed, 0.74, 872, mix="none", minutes_ago=3000 - seed)
+        evaluate_run(store, "sst2-learned", seed, 0.79, 872, mix="learned", minutes_ago=2000 - seed)
+
+
+def shift_times(folder: Path, minutes: float) -> Path:
+    """Move a finished run's times into the past, its folder name with them; return the new folder."""
+    path = folder / schema.MANIFEST
+    manifest = json.loads(path.read_text())
+    for key in ("started", "ended", "heartbeat"):
+        moved = datetime.fromisoformat(manifest[key]) - timedelta(minutes=minutes)
+        manifest[key] = moved.isoformat(timespec="seconds")
+    manifest["id"] = datetime.fromisoformat(manifest["started"]).strftime("%Y%m%dT%H%M%S") + folder.name[15:]
+    path.write_text(json.dumps(manifest))
+    return folder.rename(folder.with_name(manifest["id"]))
