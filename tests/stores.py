@@ -11,8 +11,20 @@ from toolkit.config import Settings
 from toolkit.runs import schema
 from toolkit.runs.writer import RunWriter
 
-OPENINGS = ("A moving story about", "The film never finds", "It is hard to forget", "Nothing here beats", "Too long by half:")
-ENDINGS = ("its two leads.", "the bank of the river *at dawn*.", "a plot worth $10.", "what [it] wants to say.", "the cast.")
+OPENINGS = (
+    "A moving story about",
+    "The film never finds",
+    "It is hard to forget",
+    "Nothing here beats",
+    "Too long by half:",
+)
+ENDINGS = (
+    "its two leads.",
+    "the bank of the river *at dawn*.",
+    "a plot worth $10.",
+    "what [it] wants to say.",
+    "the cast.",
+)
 
 
 def settings_with(**changes: object) -> Settings:
@@ -37,7 +49,7 @@ def evaluate_run(
     ids: list[str] | None = None,
     minutes_ago: float = 0.0,
 ) -> Path:
-    """Write a finished evaluate run; easier examples are right in every run, so that paired runs agree as real ones do."""
+    """Write a finished evaluate run; easy examples are right in every run, so that pairs agree as real ones do."""
     rng = np.random.default_rng([seed, len(name), int(accuracy * 1000)])
     ids = ids or [f"test-{i:04d}" for i in range(n)]
     hardness = np.random.default_rng(5).random(len(ids))

@@ -13,9 +13,8 @@ from toolkit.runs import schema
 from toolkit.runs.find import find_runs
 from toolkit.runs.reader import Run, RunSummary, load_run, read_predictions
 from toolkit.runs.schema import relevant_settings
-from toolkit.stats import mcnemar_exact, paired_bootstrap
+from toolkit.stats import Paired, compare_paired
 
-LEVEL = 0.05
 BOTH, ONLY_A, ONLY_B, NEITHER = "both right", "only A right", "only B right", "both wrong"
 
 
@@ -28,11 +27,8 @@ class Comparison:
         runs_a, runs_b: the runs behind them.
         settings: `{key: (value of a, value of b)}` of what differs and matters.
         split: of the paired test; "" without one.
-        n: examples that both predicted.
-        difference: mean correctness of b minus that of a, as a share; None without a paired test.
-        low, high: its 95 % paired bootstrap interval over the examples.
-        p_value: exact McNemar test; over several seeds the exact sign test on the examples' mean correctness, which is
-            McNemar's test where each side has one seed.
+        paired: difference of b minus a, interval and p-value (`toolkit.stats.compare_paired`); None for runs that keep
+            no predictions.
         sentence: the outcome in plain words.
         examples: one row an example: example_id, gold, predicted_a, predicted_b (the seeds' majority), correct_a,
             correct_b (mean over seeds), outcome, and text where the runs keep it.
@@ -44,11 +40,7 @@ class Comparison:
     runs_b: tuple[RunSummary, ...]
     settings: Mapping[str, tuple[Any, Any]]
     split: str
-    n: int
-    difference: float | None
-    low: float | None
-    high: float | None
-    p_value: float | None
+    paired: Paired | None
     sentence: str
     examples: pd.DataFrame
 
@@ -73,57 +65,16 @@ def compare_runs(runs_a: Sequence[RunSummary], runs_b: Sequence[RunSummary]) -> 
     if a.kind != b.kind:
         raise UsageError(f"{a.id} is a run of kind {a.kind!r}, {b.id} one of kind {b.kind!r}: nothing to compare")
     settings = settings_differences(load_run(a.folder), load_run(b.folder))
-    names = (_label(runs_a), _label(runs_b))
-    if a.kind != "evaluate":
-        sentence = f"No paired test: runs of kind {a.kind!r} keep no predictions; see the scores side by side."
-        return Comparison(
-            *names, tuple(runs_a), tuple(runs_b), settings, "", 0, None, None, None, None, sentence, pd.DataFrame()
-        )
-    if a.task != b.task:
-        raise DataError(f"{a.id} is of task {a.task!r}, {b.id} of task {b.task!r}: only runs of one task compare")
-    split, examples = paired_examples(runs_a, runs_b)
-    correct_a, correct_b = examples["correct_a"].to_numpy(), examples["correct_b"].to_numpy()
-    difference, low, high = paired_bootstrap(correct_a, correct_b, seed=1)
-    # On single runs the two comparisons below are "A right, B wrong" and the reverse: McNemar's discordant pairs.
-    p_value = mcnemar_exact(correct_a > correct_b, correct_b > correct_a)
-    single = len(runs_a) == len(runs_b) == 1
-    sentence = outcome_sentence(difference, low, high, len(examples), p_value, single)
-    return Comparison(
-        *names,
-        tuple(runs_a),
-        tuple(runs_b),
-        settings,
-        split,
-        len(examples),
-        float(difference),
-        float(low),
-        float(high),
-        float(p_value),
-        sentence,
-        examples,
-    )
-
-
-def outcome_sentence(difference: float, low: float, high: float, n: int, p_value: float, single: bool) -> str:
-    """Say in one sentence who is better, or that no difference can be shown.
-
-    Both the interval and the test must exclude "no difference" for a winner to be named.
-
-    Args:
-        difference, low, high: shares, b minus a.
-        n: examples.
-        p_value: of the test.
-        single: one seed a side (McNemar's test) or several (sign test on the means).
-    """
-    test = "exact McNemar" if single else "exact sign test on the seeds' means"
-    p_text = "p < 0.001" if p_value < 0.001 else f"p = {p_value:.3f}"
-    if p_value < LEVEL and (low > 0 or high < 0):
-        winner, sign = ("B", 1) if difference > 0 else ("A", -1)
-        bounds = sorted((sign * low, sign * high))
-        facts = f"95 % CI {100 * bounds[0]:.1f} to {100 * bounds[1]:.1f}, n = {n}, {test} {p_text}"
-        return f"{winner} is better by {100 * abs(difference):.1f} points ({facts})."
-    facts = f"95 % CI {100 * low:+.1f} to {100 * high:+.1f}, n = {n}, {test} {p_text}"
-    return f"No difference can be shown: B minus A is {100 * difference:+.1f} points ({facts})."
+    label_a, label_b = label(runs_a), label(runs_b)
+    split, paired, examples = "", None, pd.DataFrame()
+    sentence = f"No paired test: runs of kind {a.kind!r} keep no predictions; see the scores side by side."
+    if a.kind == "evaluate":
+        if a.task != b.task:
+            raise DataError(f"{a.id} is of task {a.task!r}, {b.id} of task {b.task!r}: only runs of one task compare")
+        split, correct_a, correct_b, examples = paired_examples(runs_a, runs_b)
+        paired = compare_paired(correct_a, correct_b)
+        sentence = paired.sentence(*_names(runs_a, runs_b))
+    return Comparison(label_a, label_b, tuple(runs_a), tuple(runs_b), settings, split, paired, sentence, examples)
 
 
 def settings_differences(a: Run, b: Run) -> dict[str, tuple[Any, Any]]:
@@ -140,11 +91,14 @@ def settings_differences(a: Run, b: Run) -> dict[str, tuple[Any, Any]]:
     return {key: (sides[0].get(key), sides[1].get(key)) for key in keys if sides[0].get(key) != sides[1].get(key)}
 
 
-def paired_examples(runs_a: Sequence[RunSummary], runs_b: Sequence[RunSummary]) -> tuple[str, pd.DataFrame]:
+def paired_examples(
+    runs_a: Sequence[RunSummary], runs_b: Sequence[RunSummary]
+) -> tuple[str, np.ndarray, np.ndarray, pd.DataFrame]:
     """Align the predictions of both sides by example_id, on the test split where both have one, else on dev.
 
     Returns:
-        the split and the table that `Comparison.examples` describes, in the order of side a.
+        the split; correctness of a and of b, bool [seeds, n]; the table that `Comparison.examples` describes. Examples
+        stand in the order of the first run.
 
     Raises:
         DataError: the sides, or the seeds of one side, predicted different examples or hold different gold labels.
@@ -153,22 +107,24 @@ def paired_examples(runs_a: Sequence[RunSummary], runs_b: Sequence[RunSummary]) 
     shared = set.intersection(*(set(frame["split"]) for side in frames for frame in side))
     split = next((name for name in ("test", "dev", "valid") if name in shared), None)
     if split is None:
-        raise DataError(f"{_label(runs_a)} and {_label(runs_b)} have no split of predictions in common")
+        raise DataError(f"{label(runs_a)} and {label(runs_b)} have no split of predictions in common")
     sides = [[frame[frame["split"] == split].set_index("example_id") for frame in side] for side in frames]
     reference = sides[0][0]
     for run, frame in zip((*runs_a, *runs_b), (*sides[0], *sides[1]), strict=True):
         _check_alike(runs_a[0].id, reference, run.id, frame, split)
     examples = pd.DataFrame({"gold": reference["gold"]})
+    correct = []
     for letter, side in zip("ab", sides, strict=True):
         aligned = [frame.loc[reference.index] for frame in side]
         predicted = pd.DataFrame({i: frame["predicted"] for i, frame in enumerate(aligned)})
+        correct.append(np.stack([frame["predicted"] == frame["gold"] for frame in aligned]))
         examples[f"predicted_{letter}"] = predicted.mode(axis=1)[0]
-        examples[f"correct_{letter}"] = np.mean([frame["predicted"] == frame["gold"] for frame in aligned], axis=0)
+        examples[f"correct_{letter}"] = correct[-1].mean(axis=0)
     examples["outcome"] = [_outcome(a, b) for a, b in zip(examples["correct_a"], examples["correct_b"], strict=True)]
     with_text = next((frame for side in sides for frame in side if "text" in frame.columns), None)
     if with_text is not None:
         examples["text"] = with_text["text"].reindex(reference.index)
-    return split, examples.reset_index()
+    return split, correct[0], correct[1], examples.reset_index()
 
 
 def outcome_counts(examples: pd.DataFrame) -> dict[str, int]:
@@ -195,6 +151,12 @@ def _check_alike(id_a: str, a: pd.DataFrame, id_b: str, b: pd.DataFrame, split: 
         raise DataError(f"{id_a} and {id_b} hold different gold labels for {changed} of {len(a)} {split} examples")
 
 
-def _label(runs: Sequence[RunSummary]) -> str:
+def label(runs: Sequence[RunSummary]) -> str:
     """Return a run's name, or a group's with its number of seeds."""
     return runs[0].name if len(runs) == 1 else f"{runs[0].title} ({len(runs)} seeds)"
+
+
+def _names(runs_a: Sequence[RunSummary], runs_b: Sequence[RunSummary]) -> tuple[str, str]:
+    """Return what a sentence calls the two sides: names, or ids where the names do not tell them apart."""
+    a, b = (runs[0].name if len(runs) == 1 else runs[0].title for runs in (runs_a, runs_b))
+    return (a, b) if a != b else (runs_a[0].id, runs_b[0].id)
