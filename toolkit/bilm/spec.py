@@ -46,6 +46,11 @@ class BiLMSpec:
         return sum(number for _, number in self.filters)
 
     @property
+    def widest_filter(self) -> int:
+        """Width of the widest convolution."""
+        return max(width for width, _ in self.filters)
+
+    @property
     def width(self) -> int:
         """Width of an embedding: 2P."""
         return 2 * self.projection_dim

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from toolkit.bilm.softmax import log_uniform_sample
+from toolkit.bilm.spec import BiLMSpec
+from toolkit.config import Pretrain
 from toolkit.errors import DataError
 from toolkit.text.chars import PADDING, char_rows
 from toolkit.text.prepare import TokenStream
@@ -13,6 +15,7 @@ from toolkit.text.vocab import BOS, EOS, Vocabulary
 
 # Words are run through the character CNN in groups of like length; ids of a word with both marks.
 GROUP_LENGTHS = (8, 13, 24)
+GROUP_MULTIPLE = 128
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ class Batch:
         targets: int32 [2, T·B], places in `rows`.
         sampled: int32 [2, S], places in `rows`.
         log_expected: float32 [2, R].
-        seed: int32 [2], of the dropout masks.
+        kept: bool [L + 1, T, 2, B, P], false where dropout sets a zero; [0, …] without dropout.
     """
 
     groups: tuple[np.ndarray, ...]
@@ -97,32 +100,35 @@ class Batch:
     targets: np.ndarray
     sampled: np.ndarray
     log_expected: np.ndarray
-    seed: np.ndarray
+    kept: np.ndarray
 
 
-def group_widths(max_characters: int, widest_filter: int) -> tuple[int, ...]:
+def group_widths(spec: BiLMSpec) -> tuple[int, ...]:
     """Return how many characters each length group keeps: its longest word and one all-padding window behind it."""
-    return (
-        *(length + widest_filter for length in GROUP_LENGTHS if length + widest_filter < max_characters),
-        max_characters,
-    )
+    widths = (length + spec.widest_filter for length in GROUP_LENGTHS)
+    return (*(width for width in widths if width < spec.max_characters), spec.max_characters)
 
 
-def unique_words(lexicon: Lexicon, tokens: np.ndarray, widths: Sequence[int], widest: int) -> tuple[tuple, np.ndarray]:
+def unique_words(lexicon: Lexicon, tokens: np.ndarray, spec: BiLMSpec) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
     """Group the distinct words of a batch by length.
 
     Returns:
-        the groups' character ids, and each token's place in the concatenated groups (the shape of `tokens`).
+        the groups' character ids, each filled up to a multiple of `GROUP_MULTIPLE` words so that few shapes occur, and
+        each token's place in the concatenated groups (the shape of `tokens`).
     """
+    widths = group_widths(spec)
     words, inverse = np.unique(tokens, return_inverse=True)
-    group = np.searchsorted(np.array(widths[:-1]) - widest, lexicon.lengths[words])
-    order = np.argsort(group, kind="stable")
-    place = np.empty_like(order)
-    place[order] = np.arange(len(order))
-    groups = tuple(
-        lexicon.rows[words[order[group[order] == g]], :width].astype(np.int32) for g, width in enumerate(widths)
-    )
-    return groups, place[inverse].reshape(tokens.shape).astype(np.int32)
+    group = np.searchsorted(np.array(widths[:-1]) - spec.widest_filter, lexicon.lengths[words])
+    place, groups, start = np.empty(len(words), np.int32), [], 0
+    for number, width in enumerate(widths):
+        members = np.flatnonzero(group == number)
+        size = -(-len(members) // GROUP_MULTIPLE) * GROUP_MULTIPLE
+        ids = np.full((size, width), PADDING, np.int32)
+        ids[: len(members)] = lexicon.rows[words[members], :width]
+        place[members] = start + np.arange(len(members))
+        groups.append(ids)
+        start += size
+    return tuple(groups), place[inverse].reshape(tokens.shape)
 
 
 class Batches:
@@ -134,30 +140,22 @@ class Batches:
     Args:
         stream: the training text.
         lexicon: its words.
-        batch_size, unroll_steps, negatives, seed: as in the configuration.
         vocabulary_size: V.
-        widest_filter: width of the widest convolution.
+        spec: the shape of the biLM.
+        settings: batch size, unroll steps, negatives, dropout and seed.
 
     Raises:
         DataError: the text does not fill one step.
     """
 
     def __init__(
-        self,
-        stream: TokenStream,
-        lexicon: Lexicon,
-        batch_size: int,
-        unroll_steps: int,
-        negatives: int,
-        vocabulary_size: int,
-        widest_filter: int,
-        seed: int,
+        self, stream: TokenStream, lexicon: Lexicon, vocabulary_size: int, spec: BiLMSpec, settings: Pretrain
     ) -> None:
-        self.stream, self.lexicon, self.seed = stream, lexicon, seed
-        self.batch_size, self.unroll_steps = batch_size, unroll_steps
-        self.negatives, self.vocabulary_size = negatives, vocabulary_size
-        self.widest = widest_filter
-        self.widths = group_widths(lexicon.rows.shape[1], widest_filter)
+        self.stream, self.lexicon, self.vocabulary_size, self.spec = stream, lexicon, vocabulary_size, spec
+        self.batch_size = batch_size = settings.batch_size
+        self.unroll_steps = unroll_steps = settings.unroll_steps
+        self.negatives, self.dropout, self.seed = settings.negatives, settings.dropout, settings.seed
+        self.widths = group_widths(spec)
         self.row_length = (stream.n_tokens + stream.n_sentences) // batch_size
         self.steps_per_epoch = self.row_length // unroll_steps
         if self.steps_per_epoch == 0:
@@ -175,7 +173,7 @@ class Batches:
         positions = columns[:, None] + self.row_length * np.arange(self.batch_size)
         read = [text.read(positions) for text in self._texts(epoch)]
         inputs, targets = (np.stack([direction[i] for direction in read]) for i in range(2))
-        groups, places = unique_words(self.lexicon, inputs, self.widths, self.widest)
+        groups, places = unique_words(self.lexicon, inputs, self.spec)
         # The position of a row is [T, 2, B] for the inputs and [2, T·B] for the targets.
         targets = self.lexicon.targets[targets].reshape(2, -1)
         draws = [
@@ -193,8 +191,17 @@ class Batches:
             targets=flat[: targets.size].reshape(2, -1),
             sampled=flat[targets.size :].reshape(2, -1),
             log_expected=np.stack([expected[rows] for _, expected in draws]),
-            seed=np.array([self.seed, step], np.int32),
+            kept=self._kept(step),
         )
+
+    def _kept(self, step: int) -> np.ndarray:
+        """Dropout masks; drawn here, beside the running step, since random numbers are slow inside the graph."""
+        spec = self.spec
+        shape = (spec.n_layers + 1, self.unroll_steps, 2, self.batch_size, spec.projection_dim)
+        if self.dropout == 0:
+            return np.empty((0, *shape[1:]), bool)
+        bits = np.frombuffer(np.random.default_rng((self.seed, step, 2)).bytes(2 * int(np.prod(shape))), np.uint16)
+        return (bits >= round(self.dropout * 2**16)).reshape(shape)
 
     def _texts(self, epoch: int) -> list[MarkedText]:
         """Both directions of an epoch; only the latest epoch is kept."""

@@ -6,7 +6,7 @@ from toolkit.bilm.lstm_training import training_layer
 from toolkit.bilm.model import BiLM
 from toolkit.bilm.softmax import sampled_softmax_loss
 from toolkit.config import Pretrain
-from toolkit.pretrain.batches import Batch
+from toolkit.pretrain.batches import Batch, group_widths
 
 
 class TrainingGraph(tf.Module):
@@ -17,12 +17,9 @@ class TrainingGraph(tf.Module):
         vocabulary_size: V.
         settings: batch size, unroll steps, optimizer, dropout, seed.
         dtype: of matrix products.
-        widths: characters of each length group (`toolkit.pretrain.batches.group_widths`).
     """
 
-    def __init__(
-        self, bilm: BiLM, vocabulary_size: int, settings: Pretrain, dtype: tf.DType, widths: tuple[int, ...]
-    ) -> None:
+    def __init__(self, bilm: BiLM, vocabulary_size: int, settings: Pretrain, dtype: tf.DType) -> None:
         super().__init__()
         spec, self.settings, self.dtype = bilm.spec, settings, dtype
         self.bilm = bilm
@@ -43,13 +40,13 @@ class TrainingGraph(tf.Module):
         self._step = tf.function(
             self._take_step,
             input_signature=(
-                tuple(integers(None, width) for width in widths),
+                tuple(integers(None, width) for width in group_widths(spec)),
                 integers(settings.unroll_steps, 2, settings.batch_size),
                 integers(None),
                 integers(2, None),
                 integers(2, None),
                 tf.TensorSpec((2, None), tf.float32),
-                integers(2),
+                tf.TensorSpec((None, settings.unroll_steps, 2, settings.batch_size, spec.projection_dim), tf.bool),
             ),
         )
 
@@ -59,7 +56,7 @@ class TrainingGraph(tf.Module):
         return self.softmax_weight, self.softmax_bias
 
     def forward(
-        self, groups: tuple[tf.Tensor, ...], inputs: tf.Tensor, states: tuple, seed: tf.Tensor | None
+        self, groups: tuple[tf.Tensor, ...], inputs: tf.Tensor, states: tuple, kept: tf.Tensor | None
     ) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
         """Run the biLM over T steps of B rows.
 
@@ -67,7 +64,7 @@ class TrainingGraph(tf.Module):
             groups: int32 [U_g, C_g] each, character ids of distinct words.
             inputs: int32 [T, 2, B], places in the concatenated groups.
             states: cells [L, 2, B, D] float32 and outputs [L, 2, B, P].
-            seed: int32 [2] of the dropout masks; None runs without dropout.
+            kept: bool [L + 1, T, 2, B, P], the dropout masks; None runs without dropout.
 
         Returns:
             [T, 2, B, P] of the top layer, and the states behind the last step.
@@ -76,7 +73,7 @@ class TrainingGraph(tf.Module):
         x = tf.gather(tf.cast(vectors, self.dtype), inputs)
         cells, hiddens = [], []
         for index, layer in enumerate(self.bilm.layers):
-            x = self._dropped(x, seed, index)
+            x = self._dropped(x, kept, index)
             weights = [tf.cast(layer.kernel, self.dtype), layer.bias]
             if layer.projection is not None:
                 weights.append(tf.cast(layer.projection, self.dtype))
@@ -84,12 +81,12 @@ class TrainingGraph(tf.Module):
             x = y + x if self.bilm.spec.skip and index else y  # the residual adds the dropped input, as in bilm-tf
             cells.append(c)
             hiddens.append(h)
-        return self._dropped(x, seed, len(self.bilm.layers)), (tf.stack(cells), tf.stack(hiddens))
+        return self._dropped(x, kept, len(self.bilm.layers)), (tf.stack(cells), tf.stack(hiddens))
 
-    def _dropped(self, x: tf.Tensor, seed: tf.Tensor | None, place: int) -> tf.Tensor:
-        if seed is None or self.settings.dropout == 0:
+    def _dropped(self, x: tf.Tensor, kept: tf.Tensor | None, place: int) -> tf.Tensor:
+        if kept is None or self.settings.dropout == 0:
             return x
-        return _dropout(x, seed + [place << 24, 0], self.settings.dropout)
+        return _dropout(x, kept[place], self.settings.dropout)
 
     def train(self, batch: Batch) -> tuple[float, float]:
         """Take one step and return the sampled loss (nats a token, mean of both directions) and the gradients' norm.
@@ -97,14 +94,14 @@ class TrainingGraph(tf.Module):
         Where the norm is not a finite number no weight is changed.
         """
         loss, norm = self._step(
-            batch.groups, batch.inputs, batch.rows, batch.targets, batch.sampled, batch.log_expected, batch.seed
+            batch.groups, batch.inputs, batch.rows, batch.targets, batch.sampled, batch.log_expected, batch.kept
         )
         return float(loss), float(norm)
 
-    def _take_step(self, groups, inputs, rows, targets, sampled, log_expected, seed):  # noqa: ANN001, ANN202 - see Batch
+    def _take_step(self, groups, inputs, rows, targets, sampled, log_expected, kept):  # see Batch
         settings = self.settings
         with tf.GradientTape() as tape:
-            top, states = self.forward(groups, inputs, self.states, seed)
+            top, states = self.forward(groups, inputs, self.states, kept)
             h = tf.reshape(tf.transpose(top, [1, 0, 2, 3]), [2, -1, self.bilm.spec.projection_dim])
             table = [tf.gather(variable, rows) for variable in self.softmax]
             tape.watch(table)
@@ -131,6 +128,5 @@ class TrainingGraph(tf.Module):
 
 
 @compiled
-def _dropout(x: tf.Tensor, seed: tf.Tensor, rate: float) -> tf.Tensor:
-    kept = tf.random.stateless_uniform(tf.shape(x), seed) >= rate
+def _dropout(x: tf.Tensor, kept: tf.Tensor, rate: float) -> tf.Tensor:
     return tf.where(kept, x / tf.cast(1.0 - rate, x.dtype), tf.zeros_like(x))

@@ -7,7 +7,7 @@ import numpy as np
 
 from toolkit.bilm.backend import tf
 from toolkit.bilm.softmax import full_softmax_nll
-from toolkit.pretrain.batches import Lexicon, MarkedText, group_widths, unique_words
+from toolkit.pretrain.batches import Lexicon, MarkedText, unique_words
 from toolkit.pretrain.graph import TrainingGraph
 from toolkit.text.prepare import TokenStream
 
@@ -49,9 +49,6 @@ class Validation:
 
     def __init__(self, graph: TrainingGraph, stream: TokenStream, lexicon: Lexicon, tokens: int) -> None:
         self.graph, self.lexicon = graph, lexicon
-        spec = graph.bilm.spec
-        self.widest = max(width for width, _ in spec.filters)
-        self.widths = group_widths(spec.max_characters, self.widest)
         sentences = max(1, int(np.searchsorted(stream.starts, tokens, side="right")) - 1)
         order = np.arange(min(sentences, stream.n_sentences))
         bos, eos = len(lexicon.targets) - 2, len(lexicon.targets) - 1
@@ -75,7 +72,7 @@ class Validation:
             valid = (columns[:, None] < self.row_length) & (positions < n)
             read = [text.read(np.minimum(positions, n - 1)) for text in self.texts]
             inputs, targets = (np.stack([direction[i] for direction in read]) for i in range(2))
-            groups, places = unique_words(self.lexicon, inputs, self.widths, self.widest)
+            groups, places = unique_words(self.lexicon, inputs, graph.bilm.spec)
             targets = self.lexicon.targets[targets].reshape(2, -1)
             nll, states = self._forward(groups, places.transpose(1, 0, 2), targets, states)
             total += np.where(valid.ravel(), nll.numpy(), 0.0).sum(1, dtype=np.float64)

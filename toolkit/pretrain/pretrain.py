@@ -111,19 +111,10 @@ class Trainer:
         self.settings = settings.pretrain
         spec = spec_of(settings.model)
         self.lexicon = Lexicon.build(prepared.words, vocabulary, spec.max_characters)
-        self.batches = Batches(
-            prepared.train,
-            self.lexicon,
-            self.settings.batch_size,
-            self.settings.unroll_steps,
-            self.settings.negatives,
-            len(vocabulary),
-            max(width for width, _ in spec.filters),
-            self.settings.seed,
-        )
+        self.batches = Batches(prepared.train, self.lexicon, len(vocabulary), spec, self.settings)
         bilm = BiLM(spec, self.settings.seed)
         dtype = product_dtype(self.settings.compute_dtype)
-        self.graph = TrainingGraph(bilm, len(vocabulary), self.settings, dtype, self.batches.widths)
+        self.graph = TrainingGraph(bilm, len(vocabulary), self.settings, dtype)
         self.validation = Validation(self.graph, prepared.valid, self.lexicon, self.settings.validation_tokens)
         self.unigram = unigram_perplexity(
             self.lexicon, prepared.counts, prepared.train.n_sentences, len(vocabulary), self.validation.targets()
