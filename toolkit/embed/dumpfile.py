@@ -16,6 +16,7 @@ import numpy as np
 import toolkit
 from toolkit.errors import FormatError, UsageError
 from toolkit.files import atomic_path
+from toolkit.hdf5 import damage_reported, open_hdf5
 
 FORMAT = "elmo-toolkit dump 1"
 SENTENCE_TO_INDEX = "sentence_to_index"  # AllenNLP's table beside the sentences
@@ -150,14 +151,12 @@ class Dump:
         if not -len(self) <= index < len(self):
             raise IndexError(f"sentence {index} of {len(self)}")
         name = str(index % len(self))
-        try:
+        with damage_reported(f"{self.path}, sentence {name},"):
             data = self._file[name]
             shape = data.shape
             if shape[:-2] != self.shape[:-2] or shape[-1:] != self.shape[-1:]:
                 raise FormatError(f"{self.path}: sentence {name} has the shape {shape}, sentence 0 {self.shape}")
             return data[part] if part else data[()]
-        except (OSError, KeyError, AttributeError, RuntimeError) as error:
-            raise FormatError(f"{self.path} is damaged at sentence {name} ({error}): make it again") from None
 
     def close(self) -> None:
         """Close the file."""
@@ -177,37 +176,29 @@ def open_dump(path: Path) -> Dump:
         FormatError: there is no such file; it is no HDF5 file, cut short, unfinished, or holds something else.
     """
     path = Path(path)
-    if not path.is_file():
-        raise FormatError(f"no dump at {path}")
-    try:
-        file = h5py.File(path, "r")
-    except OSError as error:
-        raise FormatError(f"{path} is not a readable HDF5 file ({error})") from None
     with ExitStack() as stack:
-        stack.enter_context(file)
-        dump = Dump(path, file, _check(path, file))
+        file = stack.enter_context(open_hdf5(path, "dump"))
+        with damage_reported(str(path)):
+            dump = Dump(path, file, _check(path, file))
         stack.pop_all()
     return dump
 
 
 def _check(path: Path, file: h5py.File) -> int:
     """Return the number of sentences."""
-    try:
-        form, complete, promised = (file.attrs.get(name) for name in ("format", "complete", "sentences"))
-        names = set(file) - {SENTENCE_TO_INDEX}
-        if form is not None and form != FORMAT:
-            raise FormatError(f"{path} is of the format {form!r}, this toolkit reads {FORMAT!r}")
-        if form is not None and not complete:
-            raise FormatError(f"{path} is unfinished ({len(names)} sentences): make it again")
-        if form is not None and promised != len(names):
-            raise FormatError(f"{path} holds {len(names)} sentences and promises {promised}: make it again")
-        strange = sorted(names - set(map(str, range(len(names)))))
-        if strange or not names:
-            found = f"it holds {strange[0]!r}" if strange else "it holds no sentence"
-            raise FormatError(f"{path} is no dump, {found}: datasets should be named 0, 1, 2 …")
-        first = file["0"]
-        if not isinstance(first, h5py.Dataset) or first.ndim not in (2, 3) or first.dtype.kind != "f":
-            raise FormatError(f"{path} is no dump: '0' should hold numbers of the shape [layers, tokens, width]")
-    except (OSError, RuntimeError, KeyError) as error:
-        raise FormatError(f"{path} is damaged ({error}): make it again") from None
+    form, complete, promised = (file.attrs.get(name) for name in ("format", "complete", "sentences"))
+    names = set(file) - {SENTENCE_TO_INDEX}
+    if form is not None and form != FORMAT:
+        raise FormatError(f"{path} is of the format {form!r}, this toolkit reads {FORMAT!r}")
+    if form is not None and not complete:
+        raise FormatError(f"{path} is unfinished ({len(names)} sentences): make it again")
+    if form is not None and promised != len(names):
+        raise FormatError(f"{path} holds {len(names)} sentences and promises {promised}: make it again")
+    strange = sorted(names - set(map(str, range(len(names)))))
+    if strange or not names:
+        found = f"it holds {strange[0]!r}" if strange else "it holds no sentence"
+        raise FormatError(f"{path} is no dump, {found}: datasets should be named 0, 1, 2 …")
+    first = file["0"]
+    if not isinstance(first, h5py.Dataset) or first.ndim not in (2, 3) or first.dtype.kind != "f":
+        raise FormatError(f"{path} is no dump: '0' should hold numbers of the shape [layers, tokens, width]")
     return len(names)

@@ -73,5 +73,5 @@ class TokenTable:
         """Character ids without the columns that hold nothing but padding, save those that the widest filter needs."""
         spec = self._bilm.spec
         longest = max(len(word.encode("utf-8", "ignore")) for word in words) + 2
-        columns = max(longest, 3) + max(width for width, _ in spec.filters)  # a sentence mark takes three
+        columns = max(longest, 3) + spec.widest_filter  # a sentence mark takes three
         return char_rows(words, spec.max_characters)[:, :columns]
