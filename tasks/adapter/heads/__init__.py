@@ -1,0 +1,1 @@
+"""Classifiers behind a representation: one file each, found by its `HEAD`."""
