@@ -26,3 +26,7 @@ for _, _name, _ in sorted(pkgutil.iter_modules(toolkit.cli.__path__), key=lambda
 def main() -> None:
     """Run the command line."""
     app()
+
+
+if __name__ == "__main__":
+    main()

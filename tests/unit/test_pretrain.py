@@ -1,0 +1,141 @@
+"""Pretraining from text to a model folder, on a small text with structure that an LSTM can learn."""
+
+import math
+import random
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from toolkit.bilm.folder import load_model
+from toolkit.config import Settings, resolve
+from toolkit.errors import DataError, FormatError, ToolkitError, UsageError
+from toolkit.files import read_json
+from toolkit.pretrain.pretrain import Trainer, pretrain
+from toolkit.runs.reader import read_run
+from toolkit.text.prepare import prepare
+from toolkit.text.vocab import Vocabulary
+
+SMALL = {
+    "pretrain.preset": "tiny",
+    "model.filters": [(1, 8), (2, 8), (3, 16)],
+    "model.dim": 32,
+    "model.projection_dim": 16,
+    "pretrain.batch_size": 8,
+    "pretrain.unroll_steps": 10,
+    "pretrain.negatives": 16,
+    "pretrain.compute_dtype": "float32",
+    "text.input": "tokenised",
+    "vocabulary.min_count": 1,
+}
+
+
+def sentences(count: int, seed: int) -> str:
+    """Subject, verb and object agree, so that the next word follows from the ones before it."""
+    rng, lines = random.Random(seed), []
+    for _ in range(count):
+        animal, food = rng.choice([("cats", "fish"), ("cows", "grass"), ("birds", "seeds"), ("bees", "honey")])
+        adverb = rng.choice(["often", "never", "always", "seldom"])
+        lines.append(f"the {animal} {adverb} eat the {food} .")
+    return "\n".join(lines) + "\n"
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    (folder / "train.txt").write_text(sentences(600, 1), encoding="utf-8")
+    (folder / "valid.txt").write_text(sentences(60, 2), encoding="utf-8")
+    return folder
+
+
+def settings(folder: Path, **changes) -> Settings:
+    options = SMALL | {"paths.runs": folder / "runs", "paths.cache": folder / "cache"}
+    return resolve(Path(__file__).parents[2] / "config.toml", options | changes, environment={}).settings
+
+
+@pytest.fixture(scope="module")
+def trained(corpus, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained")
+    return folder, pretrain([corpus], settings(folder, **{"pretrain.steps": 150}))
+
+
+def test_perplexity_falls_far_below_the_unigrams(trained) -> None:
+    _, document = trained
+    perplexity = document["validation_perplexity"]
+    assert perplexity["kind"] == "full" and perplexity["n"] == 60 * 8
+    assert document["unigram_perplexity"] > 8
+    # Animal, adverb: two choices among four in eight targets a sentence; the optimum is 4 ** (2 / 8) = 1.41.
+    assert 1.4 < perplexity["forward"] < 2.0 and 1.4 < perplexity["backward"] < 2.0
+
+
+def test_the_exported_model_loads_and_holds_what_it_says(trained) -> None:
+    folder, document = trained
+    model = load_model(Path(document["model"]))
+    run = read_run(folder / "runs", document["run"])
+    assert run.summary.status == "done"
+    assert model.fingerprint == model.card["fingerprint"] == run.manifest["model_fingerprint"]
+    assert model.softmax().weight.shape == (len(model.vocabulary), 16)
+    assert read_json(model.path / "options.json")["char_cnn"]["n_characters"] == 262
+    with h5py.File(model.path / "weights.hdf5") as file:
+        assert file["char_embed"].shape == (261, 16)
+        assert not [name for name in file if "softmax" in name.lower()]
+
+
+def test_the_same_seed_repeats_exactly_and_another_does_not(corpus, tmp_path) -> None:
+    losses = []
+    for seed in (1, 1, 2):
+        chosen = settings(tmp_path, **{"pretrain.seed": seed})
+        prepared = prepare([corpus], None, chosen.text, 0.01, tmp_path / "cache")
+        vocabulary = Vocabulary.from_counts(prepared.words, prepared.counts, 100, 1)
+        trainer = Trainer(prepared, vocabulary, chosen)
+        losses.append([trainer.graph.train(trainer.batches[step])[0] for step in range(5)])
+    assert losses[0] == losses[1]
+    assert losses[0] != losses[2]
+
+
+def test_bfloat16_products_train_as_well(corpus, tmp_path) -> None:
+    document = pretrain([corpus], settings(tmp_path, **{"pretrain.steps": 150, "pretrain.compute_dtype": "bfloat16"}))
+    assert document["compute_dtype"] == "bfloat16"
+    assert document["validation_perplexity"]["mean"] < 2.0
+
+
+def test_a_loss_that_explodes_stops_the_run_and_keeps_the_last_good_weights(corpus, tmp_path) -> None:
+    exploding = {"pretrain.learning_rate": 1e30, "pretrain.clip_norm": 1e30, "pretrain.steps": 100}
+    with pytest.raises(ToolkitError, match=r"gradients' norm is .*lower pretrain.learning_rate"):
+        pretrain([corpus], settings(tmp_path, **exploding))
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert read_run(tmp_path / "runs", folder.name).summary.status == "failed"
+    assert math.isfinite(float(np.abs(load_model(folder / "model").softmax().weight).max()))
+
+
+def test_a_text_too_small_leaves_no_run_behind(tmp_path) -> None:
+    (tmp_path / "few.txt").write_text(sentences(5, 1), encoding="utf-8")
+    with pytest.raises(DataError, match="add text, or --set pretrain.batch_size="):
+        pretrain([tmp_path / "few.txt"], settings(tmp_path))
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_pattern_without_files_and_an_empty_file_are_one_clear_line(tmp_path) -> None:
+    with pytest.raises(UsageError, match="nothing.txt"):
+        pretrain([tmp_path / "nothing.txt"], settings(tmp_path))
+    (tmp_path / "empty.txt").write_text("", encoding="utf-8")
+    with pytest.raises(DataError, match="empty"):
+        pretrain([tmp_path / "empty.txt"], settings(tmp_path))
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_model_folder_without_weights_says_what_is_missing(trained, tmp_path) -> None:
+    _, document = trained
+    (tmp_path / "options.json").write_text((Path(document["model"]) / "options.json").read_text())
+    with pytest.raises(FormatError, match=r"no weights \(\*\.hdf5\)"):
+        load_model(tmp_path)
+
+
+def test_weights_of_another_shape_are_refused_with_both_shapes(trained, tmp_path) -> None:
+    _, document = trained
+    source = Path(document["model"])
+    (tmp_path / "options.json").write_text((source / "options.json").read_text().replace('"dim": 32', '"dim": 48'))
+    (tmp_path / "weights.hdf5").write_bytes((source / "weights.hdf5").read_bytes())
+    with pytest.raises(FormatError, match=r"\(32, 128\).*|.*\(32, 192\)"):
+        load_model(tmp_path)
