@@ -111,13 +111,13 @@ def test_a_loss_that_explodes_stops_the_run_and_keeps_the_last_good_weights(corp
 
 def test_a_text_too_small_leaves_no_run_behind(tmp_path) -> None:
     (tmp_path / "few.txt").write_text(sentences(5, 1), encoding="utf-8")
-    with pytest.raises(DataError, match="add text, or --set pretrain.batch_size="):
+    with pytest.raises(DataError, match=r"add text, or --set pretrain\.batch_size="):
         pretrain([tmp_path / "few.txt"], settings(tmp_path))
     assert not (tmp_path / "runs").exists()
 
 
 def test_a_pattern_without_files_and_an_empty_file_are_one_clear_line(tmp_path) -> None:
-    with pytest.raises(UsageError, match="nothing.txt"):
+    with pytest.raises(UsageError, match=r"nothing\.txt"):
         pretrain([tmp_path / "nothing.txt"], settings(tmp_path))
     (tmp_path / "empty.txt").write_text("", encoding="utf-8")
     with pytest.raises(DataError, match="empty"):

@@ -39,7 +39,7 @@ class BiLM(tf.Module):
         """Return the context-independent vectors of words.
 
         Args:
-            ids: int32 [U, C'] character ids (see `CharCNN`), or int32 [U] rows of the word table for a word-input model.
+            ids: int32 [U, C'] character ids (see `CharCNN`); for a word-input model int32 [U] rows of its table.
 
         Returns:
             float32 [U, P].

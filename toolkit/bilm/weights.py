@@ -14,7 +14,7 @@ from toolkit.errors import FormatError
 
 
 def datasets(bilm: BiLM) -> Iterator[tuple[str, tf.Variable, tuple | None]]:
-    """Yield (dataset name, variable, part) for each published dataset; `part` indexes the variable, None is all of it."""
+    """Yield (dataset name, variable, part) for each published dataset; `part` indexes the variable, None is all."""
     spec = bilm.spec
     if bilm.char_cnn is None:
         yield "embedding", bilm.embedding, None

@@ -43,8 +43,9 @@ def register(app: typer.Typer) -> None:
         perplexity = document["validation_perplexity"]
         text = (
             f"run    {document['run']}\nmodel  {document['model']}\n"
-            f"{document['steps']:,} steps, {document['tokens']:,} tokens, {document['tokens_per_second']:,.0f} tokens/s "
-            f"({document['compute_dtype']}), peak memory {document['peak_memory_mb']:,} MB\n"
+            f"{document['steps']:,} steps, {document['tokens']:,} tokens, "
+            f"{document['tokens_per_second']:,.0f} tokens/s ({document['compute_dtype']}), "
+            f"peak memory {document['peak_memory_mb']:,} MB\n"
             f"validation perplexity (full softmax, n = {perplexity['n']:,}): {perplexity['mean']:,.1f} "
             f"(forward {perplexity['forward']:,.1f}, backward {perplexity['backward']:,.1f}); "
             f"unigram {document['unigram_perplexity']:,.0f}"

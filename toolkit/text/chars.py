@@ -29,7 +29,7 @@ def char_rows(words: Sequence[str], max_characters: int) -> np.ndarray:
         if word in SENTENCE_MARKS:
             row[1:3] = SENTENCE_MARKS[word], END_WORD
             continue
-        # Surrogates (bytes that were no UTF-8 when a file name or argument was read) have no UTF-8 form and are left out.
+        # Surrogates (arguments whose bytes were no UTF-8) have no UTF-8 form and are left out.
         data = word.encode("utf-8", "ignore")[: max_characters - 2]
         row[1 : 1 + len(data)] = np.frombuffer(data, np.uint8)
         row[1 : 1 + len(data)] += 1
