@@ -1,0 +1,66 @@
+"""What the user has chosen: run ids in the URL, never row numbers; and the choices that pages offer."""
+
+from collections.abc import Sequence
+
+import streamlit as st
+
+from toolkit.runs import schema
+from toolkit.runs.compare import label
+from toolkit.runs.find import seeds_of
+from toolkit.runs.reader import RunSummary
+
+SELECTED = "runs"  # key of the multiselect, and so the URL's parameter
+REVISION = "runs_table_revision"
+GROUP = "group-"
+
+
+def table_key(shown: Sequence[str]) -> str:
+    """Return the run table's key: another one for other rows, and after each selection that the table did not make.
+
+    The browser keeps selected row numbers by key; under one key a number would point to another run once rows move.
+    """
+    return f"runs-table-{hash(tuple(shown))}-{st.session_state.get(REVISION, 0)}"
+
+
+def selection_changed_elsewhere() -> None:
+    """Make the table take its selection anew."""
+    st.session_state[REVISION] = st.session_state.get(REVISION, 0) + 1
+
+
+def take_rows(key: str, shown: Sequence[str]) -> None:
+    """Turn the table's selected rows into run ids; selected runs that the filter hides stay selected."""
+    rows = st.session_state[key]["selection"]["rows"]
+    hidden = [run for run in st.session_state.get(SELECTED, []) if run not in shown]
+    st.session_state[SELECTED] = hidden + [shown[row] for row in rows if row < len(shown)]
+
+
+def groups(runs: Sequence[RunSummary]) -> dict[str, list[RunSummary]]:
+    """Return what can be compared, by a key that is safe in a URL: groups of several seeds first, then single runs."""
+    finished = [run for run in runs if run.status == schema.DONE]
+    by_group: dict[str, list[RunSummary]] = {}
+    for run in finished:
+        by_group.setdefault(run.group, []).append(run)
+    seeds = {f"{GROUP}{group}": seeds_of(members) for group, members in by_group.items()}
+    singles = [run for run in runs if run.status == schema.DONE or run.metrics]
+    return {key: members for key, members in seeds.items() if len(members) > 1} | {run.id: [run] for run in singles}
+
+
+def choice_label(members: Sequence[RunSummary]) -> str:
+    """Return what a choice is called: name, task or kind, and for a single run when it was."""
+    first = members[0]
+    what = first.task or first.kind
+    if len(members) > 1:
+        return f"{label(members)} · {what}"
+    return f"{label(members)} · {what} · {first.started:%Y-%m-%d %H:%M}" if first.started else label(members)
+
+
+def first_pair(choices: dict[str, list[RunSummary]]) -> tuple[str, str] | None:
+    """Return two choices of one kind and task to start with: the newest, and the newest that differs from it."""
+    keys = list(choices)
+    for i, b in enumerate(keys):
+        for a in keys[i + 1 :]:
+            one, other = choices[a][0], choices[b][0]
+            alike = (one.kind, one.task) == (other.kind, other.task)
+            if alike and one.group != other.group and len(choices[a]) == len(choices[b]):
+                return a, b
+    return None
