@@ -75,6 +75,7 @@ class Pretrain(Section):
     minutes: float = Field(0.0, ge=0)
     seed: int = Field(1, ge=0)
     validate_minutes: float = Field(3.0, gt=0)
+    checkpoint_minutes: float = Field(5.0, gt=0)
     validation_tokens: int = Field(20_000, ge=100)
     valid_fraction: float = Field(0.01, gt=0, lt=0.5)
     compute_dtype: Literal["auto", "float32", "bfloat16"] = "auto"

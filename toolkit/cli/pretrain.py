@@ -6,10 +6,11 @@ from typing import Annotated
 import typer
 
 from toolkit.cli.frame import Report, Session, command
+from toolkit.errors import UsageError
 
 EXAMPLES = (
     "toolkit pretrain --corpus corpus.txt --preset tiny --steps 3 --set pretrain.batch_size=8",
-    "toolkit pretrain --corpus corpus.txt --preset tiny --minutes 0.02 --set pretrain.batch_size=8 --json",
+    "toolkit pretrain --resume RUN --steps 20000",
 )
 
 
@@ -19,7 +20,7 @@ def register(app: typer.Typer) -> None:
     @command(app, "pretrain", EXAMPLES)
     def pretrain_command(
         session: Session,
-        corpus: Annotated[list[str], typer.Option(help="Text: a file, a folder or a glob; as often as you like.")],
+        corpus: Annotated[list[str] | None, typer.Option(help="Text: a file, folder or glob; repeatable.")] = None,
         valid: Annotated[list[str] | None, typer.Option(help="Held-out text; default: files named valid…")] = None,
         vocabulary: Annotated[Path | None, typer.Option(help="A vocabulary file; default: made from the text.")] = None,
         preset: Annotated[str | None, typer.Option(help="tiny, small, medium or original.")] = None,
@@ -28,6 +29,7 @@ def register(app: typer.Typer) -> None:
         minutes: Annotated[float | None, typer.Option(help="Stop after this many minutes of training.")] = None,
         seed: Annotated[int | None, typer.Option(help="Seed of everything that is left to chance.")] = None,
         name: Annotated[str | None, typer.Option(help="Name of the run.")] = None,
+        resume: Annotated[str | None, typer.Option(help="Go on with this run, exactly where it was.")] = None,
     ) -> Report:
         """Train a biLM on your text and export it as a model folder. Ctrl-C stops early and keeps the model."""
         settings = session.settings(
@@ -37,9 +39,18 @@ def register(app: typer.Typer) -> None:
             pretrain__minutes=minutes,
             pretrain__seed=seed,
         ).settings
-        from toolkit.pretrain.pretrain import pretrain
+        if (resume is None) == (not corpus):
+            raise UsageError("pretrain takes either --corpus PATH (a new run) or --resume RUN")
+        if resume is not None and (preset, seed, valid, vocabulary, name) != (None,) * 5:
+            raise UsageError("with --resume only --epochs, --steps and --minutes may change; the rest is the run's own")
+        import toolkit.pretrain.pretrain as library
 
-        document = pretrain(corpus, settings, valid, vocabulary, name)
+        if resume is not None:
+            limits = {"epochs": epochs, "steps": steps, "minutes": minutes}
+            limits = {key: value for key, value in limits.items() if value is not None}
+            document = library.resume(settings.paths.runs, resume, limits)
+        else:
+            document = library.pretrain(corpus, settings, valid, vocabulary, name)
         perplexity = document["validation_perplexity"]
         text = (
             f"run    {document['run']}\nmodel  {document['model']}\n"

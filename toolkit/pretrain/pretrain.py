@@ -5,7 +5,8 @@ import math
 import resource
 import sys
 import time
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -15,18 +16,21 @@ import numpy as np
 from toolkit import __version__
 from toolkit.bilm.backend import tf
 from toolkit.bilm.compiled import product_dtype
-from toolkit.bilm.folder import Softmax, save_model
+from toolkit.bilm.folder import VOCABULARY, Softmax, save_model
 from toolkit.bilm.model import BiLM
 from toolkit.bilm.spec import BiLMSpec
 from toolkit.config import Model as ModelSettings
-from toolkit.config import Settings, cache_folder
-from toolkit.errors import ToolkitError
+from toolkit.config import Settings, cache_folder, from_saved
+from toolkit.errors import DataError, ToolkitError, UsageError
 from toolkit.files import fingerprint
+from toolkit.pretrain import checkpoint
 from toolkit.pretrain.batches import Batches, Lexicon
 from toolkit.pretrain.graph import TrainingGraph
 from toolkit.pretrain.perplexity import Perplexity, Validation, unigram_perplexity
 from toolkit.progress import Progress
-from toolkit.runs.schema import MODEL
+from toolkit.runs.find import find_run
+from toolkit.runs.reader import read_run
+from toolkit.runs.schema import CONFIG, MODEL, RUNNING
 from toolkit.runs.writer import RunWriter
 from toolkit.text.prepare import Prepared, prepare
 from toolkit.text.vocab import Vocabulary
@@ -84,11 +88,58 @@ def pretrain(
         name or settings.pretrain.preset,
         settings,
         settings.pretrain.seed,
-        data_fingerprint=fingerprint([prepared.fingerprint, trainer.vocabulary.words]),
-        extra={"corpus": prepared.description, "compute_dtype": trainer.graph.dtype.name},
+        data_fingerprint=trainer.data_fingerprint,
+        extra={
+            "corpus": prepared.description,
+            "compute_dtype": trainer.graph.dtype.name,
+            "sources": {"corpus": _absolute(corpus), "valid": _absolute(valid or [])},
+        },
     )
+    trainer.vocabulary.save(run.folder / VOCABULARY)
     with run:
         return trainer.run(run)
+
+
+def resume(store: Path, run_text: str, limits: Mapping[str, Any]) -> dict[str, Any]:
+    """Go on with a run from its latest sound checkpoint; the result is that of a run which never stopped.
+
+    Args:
+        store: the run store.
+        run_text: the run's id, folder or a part of its name.
+        limits: "steps", "epochs" or "minutes" that replace the run's own; others keep it exact.
+
+    Returns:
+        as `pretrain`.
+
+    Raises:
+        UsageError: there is no such run, it is no pretraining run, or it is still running.
+        DataError: the text is no longer what it was.
+        FormatError: there is no sound checkpoint.
+    """
+    old = find_run(store, run_text)
+    if old.kind != "pretrain":
+        raise UsageError(f"{old.id} is a run of kind {old.kind!r}: only pretraining runs can be resumed")
+    if old.status == RUNNING:
+        raise UsageError(f"{old.id} is still running: stop it first")
+    run = read_run(store, old.id)
+    settings = from_saved(tomllib.loads((old.folder / CONFIG).read_text(encoding="utf-8")))
+    settings = settings.model_copy(update={"pretrain": settings.pretrain.model_copy(update=dict(limits))})
+    sources = run.manifest["extra"]["sources"]
+    cache = cache_folder(settings)
+    prepared = prepare(sources["corpus"], sources["valid"], settings.text, settings.pretrain.valid_fraction, cache)
+    trainer = Trainer(prepared, Vocabulary.load(old.folder / VOCABULARY), settings)
+    if trainer.data_fingerprint != run.manifest["data_fingerprint"]:
+        raise DataError(
+            f"the text of {old.id} has changed: it was {run.manifest['data_fingerprint']}, now it is "
+            f"{trainer.data_fingerprint}; start a new run, or restore {', '.join(sources['corpus'])}"
+        )
+    trainer.restore(old.folder)
+    with RunWriter.resume(old.folder, settings, trainer.step) as writer:
+        return trainer.run(writer)
+
+
+def _absolute(patterns: Sequence[str | Path]) -> list[str]:
+    return [str(Path(pattern).absolute()) for pattern in patterns]
 
 
 def _vocabulary(prepared: Prepared, path: Path | None, settings: Settings) -> Vocabulary:
@@ -103,7 +154,7 @@ class Trainer:
     """The training loop: steps, validations, the clock and the export.
 
     Attributes:
-        best: the lowest validation perplexity so far (full softmax, mean of both directions).
+        step, seconds, validated, best, best_step: see `checkpoint.Progress`.
     """
 
     def __init__(self, prepared: Prepared, vocabulary: Vocabulary, settings: Settings) -> None:
@@ -121,9 +172,22 @@ class Trainer:
         )
         self.total_steps = self.settings.steps or math.ceil(self.settings.epochs * self.batches.steps_per_epoch)
         self.tokens_per_step = self.settings.batch_size * self.settings.unroll_steps
-        self.step, self.seconds = 0, 0.0
+        self.step, self.seconds, self.validated = 0, 0.0, 0.0
         self.perplexity: Perplexity | None = None
-        self.best = math.inf
+        self.best: float | None = None
+        self.best_step: int | None = None
+
+    @property
+    def data_fingerprint(self) -> str:
+        """16 hexadecimal digits that name the text and the vocabulary."""
+        return fingerprint([self.prepared.fingerprint, self.vocabulary.words])
+
+    def restore(self, folder: Path) -> None:
+        """Take up the state of a run's latest sound checkpoint."""
+        progress = checkpoint.restore(folder, self.graph)
+        for field, value in vars(progress).items():
+            setattr(self, field, value)
+        logger.info("resuming at step %d", self.step)
 
     def run(self, run: RunWriter) -> dict[str, Any]:
         """Train until steps, epochs or minutes are over or Ctrl-C comes; then validate and export.
@@ -141,20 +205,24 @@ class Trainer:
             stopped = True
             run.stop_gracefully()
             logger.info("stopping after step %d: validating and exporting (Ctrl-C again to give up)", self.step)
+            self._save(run)
         except _NotFinite as error:
             self._export(run)
             raise ToolkitError(f"{error}; {run.folder / MODEL} holds the weights before that step") from None
+        if not stopped:
+            self._save(run)
         self._validate(run)
         return self._finish(run, stopped)
 
     def _loop(self, run: RunWriter, pool: ThreadPoolExecutor) -> None:
         """Each batch is made while the step before it runs; validations do not count against the clock."""
         limit = self.settings.minutes * 60 or math.inf
-        next_validation = self.settings.validate_minutes * 60
+        saved = self.seconds
         coming = pool.submit(self.batches.__getitem__, self.step)
         by_time = limit < math.inf
         total = limit if by_time else self.total_steps * self.tokens_per_step
         with Progress("pretraining", total, "s of training" if by_time else "tokens") as progress:
+            progress.advance(self.seconds if by_time else self.step * self.tokens_per_step)
             while self.step < self.total_steps and self.seconds < limit:
                 started = time.perf_counter()
                 batch = coming.result()
@@ -175,9 +243,15 @@ class Trainer:
                 if self.perplexity:
                     note += f", valid (full) {self.perplexity.mean:,.1f}"
                 progress.advance(seconds if by_time else self.tokens_per_step, note)
-                if self.seconds >= next_validation:
-                    next_validation = self.seconds + self.settings.validate_minutes * 60
+                if self.seconds - self.validated >= self.settings.validate_minutes * 60:
                     self._validate(run)
+                if self.seconds - saved >= self.settings.checkpoint_minutes * 60:
+                    saved = self.seconds
+                    self._save(run)
+
+    def _save(self, run: RunWriter) -> None:
+        progress = checkpoint.Progress(self.step, self.seconds, self.best, self.best_step, self.validated)
+        checkpoint.save(run.folder, self.graph, progress)
 
     def _plan(self) -> str:
         stream = self.prepared.train
@@ -208,7 +282,9 @@ class Trainer:
         run.metric("perplexity", self.perplexity.mean, self.step, tokens, "valid", "full")
         run.metric("perplexity_forward", self.perplexity.forward, self.step, tokens, "valid", "full")
         run.metric("perplexity_backward", self.perplexity.backward, self.step, tokens, "valid", "full")
-        self.best = min(self.best, self.perplexity.mean)
+        self.validated = self.seconds
+        if self.best is None or self.perplexity.mean < self.best:
+            self.best, self.best_step = self.perplexity.mean, self.step
         line = (
             f"step {self.step}: validation perplexity (full softmax, n = {self.perplexity.n:,}) "
             f"{self.perplexity.mean:,.1f}, forward {self.perplexity.forward:,.1f}, "
@@ -238,7 +314,14 @@ class Trainer:
         run.update(model_fingerprint=mark)
         full = {"split": "valid", "n": self.perplexity.n, "higher_is_better": False}
         metrics = [
-            {"name": "perplexity", "value": self.perplexity.mean, "best": self.best, "kind": "full", **full},
+            {
+                "name": "perplexity",
+                "value": self.perplexity.mean,
+                "best": self.best,
+                "best_step": self.best_step,
+                "kind": "full",
+                **full,
+            },
             {"name": "perplexity_forward", "value": self.perplexity.forward, "kind": "full", **full},
             {"name": "perplexity_backward", "value": self.perplexity.backward, "kind": "full", **full},
             {"name": "unigram_perplexity", "value": self.unigram, **full},

@@ -23,7 +23,7 @@ import pandas as pd
 import toolkit
 from toolkit.config import Settings
 from toolkit.errors import ToolkitError
-from toolkit.files import atomic_path, write_json, write_text
+from toolkit.files import atomic_path, read_json, write_json, write_text
 from toolkit.runs import schema
 from toolkit.runs.process import start_mark
 from toolkit.runs.schema import Manifest
@@ -113,6 +113,29 @@ class RunWriter:
         }
         write_text(folder / schema.CONFIG, to_toml(settings))
         return cls(folder, manifest, settings)
+
+    @classmethod
+    def resume(cls, folder: Path, settings: Settings, step: int) -> "RunWriter":
+        """Go on writing a run whose process has ended.
+
+        Args:
+            folder: of the run.
+            settings: the resolved settings from now on.
+            step: of the checkpoint it goes on from; metrics of later steps are dropped, since those steps come again.
+        """
+        manifest: Manifest = read_json(folder / schema.MANIFEST)
+        now = _now().isoformat(timespec="seconds")
+        manifest.update(status=schema.RUNNING, ended=None, heartbeat=now, pid=os.getpid(), host=socket.gethostname())
+        manifest.update(process_started=start_mark(os.getpid()), argv=list(sys.argv), versions=_versions())
+        manifest.pop("message", None)
+        manifest["extra"] = {**manifest["extra"], "resumed": [*manifest["extra"].get("resumed", []), [now, step]]}
+        rows = _metrics_until(folder / schema.METRICS, step)
+        write_text(folder / schema.METRICS, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
+        write_text(folder / schema.CONFIG, to_toml(settings))
+        writer = cls(folder, manifest, settings)
+        writer._began -= max((row["seconds"] for row in rows), default=0.0)
+        writer.log(f"resumed at step {step}")
+        return writer
 
     def __enter__(self) -> "RunWriter":
         if threading.current_thread() is threading.main_thread():  # elsewhere Python sets no signal handlers
@@ -260,6 +283,18 @@ class RunWriter:
         if callable(self._previous):  # the command line turns the signal into KeyboardInterrupt
             self._previous(signum, frame)
         raise SystemExit(128 + signum)
+
+
+def _metrics_until(path: Path, step: int) -> list[dict[str, Any]]:
+    rows = []
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []:
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError:  # the line that the process was writing when it was killed
+            continue
+        if row.get("step", 0) <= step:
+            rows.append(row)
+    return rows
 
 
 def _now() -> datetime:

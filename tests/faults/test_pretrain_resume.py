@@ -1,0 +1,163 @@
+"""kill -9 and --resume: the run goes on as if it had never stopped."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from processes import start, wait_for_steps
+
+from toolkit.config import resolve
+from toolkit.errors import DataError, FormatError, UsageError
+from toolkit.pretrain import checkpoint
+from toolkit.pretrain.pretrain import Trainer, pretrain, resume
+from toolkit.runs.reader import read_metrics, read_run
+from toolkit.text.prepare import prepare
+from toolkit.text.vocab import Vocabulary
+
+TEXT = "the cats often eat the fish .\nthe cows never eat the grass .\nthe bees always make the honey .\n" * 200
+
+
+def settings(folder: Path, **changes):
+    options = {
+        "pretrain.preset": "tiny",
+        "model.dim": 32,
+        "model.projection_dim": 16,
+        "pretrain.batch_size": 8,
+        "pretrain.steps": 30,
+        "text.input": "tokenised",
+        "paths.runs": folder / "runs",
+        "paths.cache": folder / "cache",
+    }
+    return resolve(Path(__file__).parents[2] / "config.toml", options | changes, environment={}).settings
+
+
+def text(folder: Path) -> Path:
+    (folder / "train.txt").write_text(TEXT, encoding="utf-8")
+    return folder / "train.txt"
+
+
+def trainer(folder: Path, dtype: str) -> Trainer:
+    chosen = settings(folder, **{"pretrain.compute_dtype": dtype})
+    prepared = prepare([text(folder)], None, chosen.text, 0.05, folder / "cache")
+    return Trainer(prepared, Vocabulary.from_counts(prepared.words, prepared.counts, 100, 1), chosen)
+
+
+def steps(trainer: Trainer, count: int) -> list[float]:
+    losses = []
+    for _ in range(count):
+        losses.append(trainer.graph.train(trainer.batches[trainer.step])[0])
+        trainer.step += 1
+    return losses
+
+
+def save(run: Path, trainer: Trainer, best_step: int | None = None) -> None:
+    checkpoint.save(run, trainer.graph, checkpoint.Progress(trainer.step, 1.0, None, best_step, 0.0))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_the_losses_after_a_restart_equal_those_of_an_uninterrupted_run(tmp_path, dtype) -> None:
+    straight = trainer(tmp_path, dtype)
+    steps(straight, 7)
+    save(tmp_path / "run", straight)
+    expected = steps(straight, 40)
+    again = trainer(tmp_path, dtype)
+    again.restore(tmp_path / "run")
+    assert again.step == 7
+    assert steps(again, 40) == expected
+
+
+def test_the_last_two_checkpoints_and_the_best_are_kept(tmp_path) -> None:
+    one = trainer(tmp_path, "float32")
+    for _ in range(5):
+        steps(one, 1)
+        save(tmp_path, one, best_step=2 if one.step >= 2 else None)
+    kept = sorted(path.name for path in (tmp_path / checkpoint.FOLDER).iterdir())
+    assert kept == [f"step-{step:09d}.{suffix}" for step in (2, 4, 5) for suffix in ("h5", "json")]
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "no data", "description cut"])
+def test_a_damaged_checkpoint_is_passed_over_aloud(tmp_path, caplog, damage) -> None:
+    one = trainer(tmp_path, "float32")
+    for _ in range(2):
+        steps(one, 1)
+        save(tmp_path, one)
+    data = tmp_path / checkpoint.FOLDER / "step-000000002.h5"
+    if damage == "cut":
+        data.write_bytes(data.read_bytes()[:-100])
+    elif damage == "flipped":
+        whole = bytearray(data.read_bytes())
+        whole[len(whole) // 2] ^= 1
+        data.write_bytes(whole)
+    elif damage == "no data":
+        data.unlink()
+    else:
+        data.with_suffix(".json").write_text('{"step": 2')
+    again = trainer(tmp_path, "float32")
+    again.restore(tmp_path)
+    assert again.step == 1
+    assert "taking the one before it" in caplog.text
+
+
+def test_without_a_sound_checkpoint_the_reason_is_said(tmp_path) -> None:
+    with pytest.raises(FormatError, match="no sound checkpoint.*holds none yet"):
+        trainer(tmp_path, "float32").restore(tmp_path)
+
+
+def test_a_finished_run_can_be_trained_on_and_equals_one_long_run(tmp_path) -> None:
+    (tmp_path / "long").mkdir()
+    corpus = text(tmp_path)
+    first = pretrain([corpus], settings(tmp_path, **{"pretrain.steps": 10}), name="short")
+    second = resume(tmp_path / "runs", first["run"], {"steps": 25})
+    long = pretrain([corpus], settings(tmp_path, **{"pretrain.steps": 25}), name="long")
+    assert second["run"] == first["run"] and second["steps"] == 25
+    assert second["validation_perplexity"] == long["validation_perplexity"]
+    figures = []
+    for run in (first["run"], long["run"]):
+        metrics = read_metrics(tmp_path / "runs" / run)
+        rows = metrics[(metrics.name == "perplexity") & (metrics.split == "train")]
+        assert not rows.step.duplicated().any()
+        figures.append(dict(zip(rows.step, rows.value, strict=True)))
+    assert figures[0] == figures[1]
+
+
+def test_changed_text_is_refused_with_both_fingerprints(tmp_path) -> None:
+    first = pretrain([text(tmp_path)], settings(tmp_path, **{"pretrain.steps": 3}))
+    (tmp_path / "train.txt").write_text(TEXT + "one more sentence .\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"has changed: it was [0-9a-f]{16}, now it is [0-9a-f]{16}"):
+        resume(tmp_path / "runs", first["run"], {})
+
+
+def test_only_a_pretraining_run_can_be_resumed(tmp_path) -> None:
+    with pytest.raises(UsageError, match="no run"):
+        resume(tmp_path / "runs", "nothing", {})
+
+
+@pytest.mark.slow
+def test_kill_9_at_random_moments_changes_nothing(tmp_path) -> None:
+    """Ten kills of a real process, checkpointing all the time, against one uninterrupted run."""
+    rng = np.random.default_rng(1)
+    sets = ("pretrain.checkpoint_minutes=0.001", "pretrain.steps=400")
+    process = start(tmp_path, *sets)
+    folder = wait_for_steps(tmp_path, process)
+    for _ in range(10):
+        try:
+            process.wait(timeout=rng.uniform(0.5, 3.0))
+        except Exception as error:  # noqa: BLE001 - TimeoutExpired: it still runs
+            assert "timed out" in str(error)
+        process.kill()
+        process.communicate()
+        process = start(tmp_path, resume=folder.name)
+        wait_for_steps(tmp_path, process)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    shutil.move(folder, tmp_path / "killed")
+    process = start(tmp_path, *sets)
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    (straight,) = (tmp_path / "runs").iterdir()
+    frames = [read_metrics(path) for path in (tmp_path / "killed", straight)]
+    losses = [f[(f.name == "perplexity") & (f.split == "train")].set_index("step").value for f in frames]
+    assert losses[0].index.tolist() == losses[1].index.tolist()
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-5)
+    assert read_run(tmp_path / "runs", straight.name).results["metrics"][0]["value"] > 1
