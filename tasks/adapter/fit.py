@@ -1,5 +1,6 @@
 """The one training loop of all adapters: Adam on frozen layers, the best epoch on dev wins."""
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -42,6 +43,7 @@ def fit(
     dev: np.ndarray,
     settings: Evaluate,
     seed: int,
+    on_step: Callable[[], None],
     on_epoch: Callable[[Epoch], None],
 ) -> list[Epoch]:
     """Train a classifier; it ends with the weights of the epoch that was best on dev, the earliest of equals.
@@ -55,6 +57,7 @@ def fit(
         train, dev: int, the rows of the two splits.
         settings: epochs, patience, batch size, learning rate, clipping, the mix's lambda.
         seed: of the order of the examples.
+        on_step: called behind each optimiser step.
         on_epoch: called behind each epoch.
 
     Returns:
@@ -73,6 +76,7 @@ def fit(
         for rows in batches(train, features.lengths, settings.batch_size, rng):
             total += float(step(*features.batch(rows), gold[rows])) * len(rows)
             steps += 1
+            on_step()
         loss = total / len(train)
         if not np.isfinite(loss):
             raise ToolkitError(f"the loss is {loss} behind epoch {number}: lower evaluate.learning_rate")
@@ -88,6 +92,11 @@ def fit(
     for variable, value in zip(classifier.trainable_variables, kept, strict=True):
         variable.assign(value)
     return history
+
+
+def steps_of_epoch(n_train: int, settings: Evaluate) -> int:
+    """Return how many optimiser steps `fit` takes for one pass over n_train examples."""
+    return math.ceil(n_train / settings.batch_size)
 
 
 def best_epoch(history: list[Epoch]) -> Epoch:

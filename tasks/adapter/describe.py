@@ -1,0 +1,57 @@
+"""The table that `toolkit evaluate` prints."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from toolkit.runs.describe import columns
+
+HEADER = ("TASK", "MIX", "VECTOR", "HEAD", "SEEDS", "DEV", "TEST", "± SEEDS", "± EXAMPLES", "N", "LAYERS", "GAMMA")
+
+
+def evaluation_text(documents: Sequence[Mapping[str, Any]]) -> str:
+    """Return the table of all tasks, what its columns mean, and the paired comparisons.
+
+    Args:
+        documents: of `tasks.adapter.evaluate.evaluate`.
+    """
+    rows = [HEADER, *(_row(document["task"], row) for document in documents for row in document["rows"])]
+    blocks = [columns(rows), "\n".join(_notes(documents))]
+    blocks += [f"{d['task']}: {c['sentence']}" for d in documents for c in d["comparisons"]]
+    return "\n\n".join(blocks)
+
+
+def _row(task: str, row: Mapping[str, Any]) -> tuple[str, ...]:
+    seeds = f"{50 * (row['high'] - row['low']):.1f}" if row["seeds"] > 1 else "-"
+    examples = f"{50 * (row['examples_high'] - row['examples_low']):.1f}"
+    deviations = row["layer_weights_sd"] or [None] * len(row["layer_weights"] or ())
+    layers = " ".join(_with_deviation(*pair) for pair in zip(row["layer_weights"] or (), deviations, strict=True))
+    return (
+        task,
+        row["mix"],
+        row["representation"],
+        row["head"],
+        str(row["seeds"]),
+        f"{100 * row['dev']:.1f}",
+        f"{100 * row['test']:.1f}",
+        seeds,
+        examples,
+        f"{row['n']:,}",
+        layers or "-",
+        _with_deviation(row["gamma"], row["gamma_sd"]) if layers else "-",
+    )
+
+
+def _with_deviation(value: float, deviation: float | None) -> str:
+    return f"{value:.2f}" if deviation is None else f"{value:.2f}±{deviation:.2f}"
+
+
+def _notes(documents: Sequence[Mapping[str, Any]]) -> list[str]:
+    rows = [row for document in documents for row in document["rows"]]
+    metrics = " / ".join(dict.fromkeys(document["metric"] for document in documents))
+    notes = [f"DEV and TEST: {metrics} in percent, mean over the seeds; the epoch was chosen on dev."]
+    if any(row["seeds"] > 1 for row in rows):
+        notes.append("± SEEDS: half of the 95 % t interval of the mean over seeds, wide for few seeds.")
+    notes.append("± EXAMPLES: half of the 95 % bootstrap interval over the test examples.")
+    if any(row["layer_weights"] for row in rows):
+        notes.append("LAYERS: weights of the layers, the token layer first, with the standard deviation over seeds.")
+    return notes

@@ -1,0 +1,40 @@
+"""`toolkit data`: task data and the text of the demonstration."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from toolkit.cli.frame import Report, Session, command
+
+DATA = Annotated[Path | None, typer.Option(help="Folder of task data that you have.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the `data` group to the command line."""
+    group = typer.Typer(help="Task data and corpora, with checksums.", no_args_is_help=True)
+    app.add_typer(group, name="data")
+
+    @command(group, "list", ("toolkit data list", "toolkit data list --data data --json"))
+    def list_(session: Session, data: DATA = None) -> Report:
+        """List what can be had: files, sizes, checksums, and where each lies already."""
+        settings = session.settings(paths__data=data).settings
+        from tasks.catalogue import catalogue, catalogue_text
+        from toolkit.config import cache_folder
+
+        documents = catalogue(settings.paths.data, cache_folder(settings))
+        return Report(documents, catalogue_text(documents))
+
+    @command(group, "get", ("toolkit data get sst2 --data data", "toolkit data get sst2 --data data --json"))
+    def get(
+        session: Session,
+        name: Annotated[str, typer.Argument(help="A name of `toolkit data list`.")],
+        data: DATA = None,
+    ) -> Report:
+        """Say where data lies, and fetch it into the cache where it does not lie anywhere yet."""
+        settings = session.settings(paths__data=data).settings
+        from tasks.catalogue import obtain, obtained_text
+        from toolkit.config import cache_folder
+
+        document = obtain(name, settings.paths.data, cache_folder(settings))
+        return Report(document, obtained_text(document))
