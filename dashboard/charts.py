@@ -14,6 +14,8 @@ DASHES = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3), (4, 4))
 MAX_POINTS = 2000
 MUTED = "#8A94A0"  # readable on both backgrounds
 
+LEGEND = alt.Legend(orient="top", symbolOpacity=1, symbolStrokeWidth=2, labelLimit=320)
+
 AXES = {"step": "step", "tokens": "training tokens", "seconds": "minutes since start"}
 
 
@@ -93,16 +95,12 @@ def curves(points: pd.DataFrame, runs: Sequence[str], name: str, x: str, log: bo
     lines = list(dict.fromkeys(points["line"]))
     base = alt.Chart(finite).encode(
         x=alt.X("x:Q", title=AXES[x], axis=alt.Axis(format="~s" if x != "seconds" else "~g", tickCount=6)),
-        color=alt.Color("run:N", title=None, scale=alt.Scale(domain=list(runs))),
-        strokeDash=alt.StrokeDash(
-            "line:N",
-            title=None,
-            scale=alt.Scale(domain=lines, range=[list(DASHES[i % len(DASHES)]) for i in range(len(lines))]),
-            legend=alt.Legend() if len(lines) > 1 else None,
-        ),
+        color=alt.Color("run:N", title=None, scale=alt.Scale(domain=list(runs)), legend=LEGEND),
+        strokeDash=_dash("line", lines),
     )
     scale = alt.Scale(type="log", nice=True) if log else alt.Scale(zero=False)
-    axis = alt.Axis(format="~s", tickCount=5)
+    # SI prefixes suit thousands; below one they would turn 0.7 into "700m".
+    axis = alt.Axis(format="~s" if finite["value"].max() >= 1000 else "~g", tickCount=5)
     main = base.mark_line(strokeWidth=2, interpolate="linear").encode(
         y=alt.Y("smooth:Q", title=name.replace("_", " "), scale=scale, axis=axis)
     )
@@ -119,18 +117,25 @@ def curves(points: pd.DataFrame, runs: Sequence[str], name: str, x: str, log: bo
     return alt.layer(*(layers if smoothed else layers[1:])).properties(height=300)
 
 
+def _dash(column: str, values: Sequence[str]) -> alt.StrokeDash:
+    """Return a dash pattern a value, a second cue beside the colour; one value needs no legend."""
+    patterns = [list(DASHES[i % len(DASHES)]) for i in range(len(values))]
+    scale = alt.Scale(domain=list(values), range=patterns)
+    return alt.StrokeDash(f"{column}:N", title=None, scale=scale, legend=LEGEND if len(values) > 1 else None)
+
+
 def difference_interval(difference: float, low: float, high: float) -> alt.LayerChart:
     """Draw the difference of two shares with its interval against "no difference", in points."""
-    frame = pd.DataFrame({"difference": [100 * difference], "low": [100 * low], "high": [100 * high]})
+    frame = pd.DataFrame({"difference": [100 * difference], "low": [100 * low], "high": [100 * high], "side": "B − A"})
     reach = max(abs(100 * low), abs(100 * high), 1.0) * 1.15
     x = alt.X("low:Q", title="B minus A, points", scale=alt.Scale(domain=[-reach, reach]), axis=alt.Axis(tickCount=7))
-    base = alt.Chart(frame)
+    base = alt.Chart(frame).encode(color=alt.Color("side:N", legend=None))  # the theme's first colour, light or dark
     tips = [alt.Tooltip(f"{column}:Q", format="+.1f") for column in ("difference", "low", "high")]
     return alt.layer(
         alt.Chart(pd.DataFrame({"zero": [0]})).mark_rule(color=MUTED, strokeDash=[4, 3]).encode(x="zero:Q"),
-        base.mark_rule(strokeWidth=3).encode(x=x, x2="high:Q", tooltip=tips),
+        base.mark_rule(strokeWidth=4, strokeCap="round").encode(x=x, x2="high:Q", tooltip=tips),
         base.mark_point(filled=True, size=140, opacity=1).encode(x="difference:Q", tooltip=tips),
-    ).properties(height=70)
+    ).properties(height=110)
 
 
 def mix_weights(mixes: pd.DataFrame) -> alt.LayerChart:
@@ -144,7 +149,7 @@ def mix_weights(mixes: pd.DataFrame) -> alt.LayerChart:
     base = alt.Chart(mixes).encode(
         x=alt.X("layer:N", title=None, sort=layers, axis=alt.Axis(labelAngle=0)),
         xOffset=alt.XOffset("side:N", sort=sides),
-        color=alt.Color("side:N", title=None, scale=alt.Scale(domain=sides)),
+        color=alt.Color("side:N", title=None, scale=alt.Scale(domain=sides), legend=LEGEND),
     )
     bars = base.mark_bar(opacity=0.55, cornerRadiusEnd=2).encode(
         y=alt.Y("mean(weight):Q", title="softmax weight", scale=alt.Scale(domainMin=0), axis=alt.Axis(format=".0%"))
@@ -166,13 +171,8 @@ def mix_history(history: pd.DataFrame) -> alt.Chart:
     sides = list(dict.fromkeys(history["side"]))
     base = alt.Chart(history).encode(
         x=alt.X("step:Q", title="step", axis=alt.Axis(format="~s", tickCount=5)),
-        color=alt.Color("layer:N", title="layer", sort=list(dict.fromkeys(history["layer"]))),
-        strokeDash=alt.StrokeDash(
-            "side:N",
-            title=None,
-            scale=alt.Scale(domain=sides, range=[list(DASHES[i % len(DASHES)]) for i in range(len(sides))]),
-            legend=alt.Legend() if len(sides) > 1 else None,
-        ),
+        color=alt.Color("layer:N", title=None, sort=list(dict.fromkeys(history["layer"])), legend=LEGEND),
+        strokeDash=_dash("side", sides),
     )
     title = "softmax weight"
     line = base.mark_line(strokeWidth=2).encode(

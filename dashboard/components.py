@@ -1,6 +1,7 @@
 """Small parts that several pages share: charts with their SVG, tables with their CSV, badges, escaped text."""
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -56,37 +57,47 @@ def status_badge(status: str) -> None:
     st.badge(status, color=STATUS_COLORS.get(status, "gray"), help=STATUS_MEANING.get(status, ""))
 
 
+def status_column() -> Any:
+    """Return how a table shows a status: as the badges do."""
+    return st.column_config.MultiselectColumn(
+        options=list(STATUS_COLORS), color=list(STATUS_COLORS.values()), width="small"
+    )
+
+
 def chart(drawing: Any, title: str, key: str) -> None:
     """Show a chart with its name for screen readers and a button that saves it as SVG."""
-    st.altair_chart(drawing, alt=title, key=f"chart-{key}")
-    st.download_button(
-        "SVG",
-        lambda: to_svg(drawing, title),
-        f"{key}.svg",
-        "image/svg+xml",
-        key=f"svg-{key}",
-        type="tertiary",
-        icon=":material/download:",
-        on_click="ignore",
-        help=f"Save as a vector picture: {title}",
-    )
+    with st.container(gap="xxsmall", horizontal_alignment="right"):
+        st.altair_chart(drawing, alt=title, key=f"chart-{key}")
+        _download("SVG", lambda: to_svg(drawing, title), f"{key}.svg", "image/svg+xml", f"As a vector picture: {title}")
 
 
-def table(frame: pd.DataFrame, title: str, key: str, **options: Any) -> Any:
-    """Show a table with its name for screen readers and a button that saves it as CSV; return its selection."""
-    shown = st.dataframe(frame, hide_index=True, alt=title, placeholder="", **options)
-    st.download_button(
-        "CSV",
-        lambda: frame.to_csv(index=False),
-        f"{key}.csv",
-        "text/csv",
-        key=f"csv-{key}",
-        type="tertiary",
-        icon=":material/download:",
-        on_click="ignore",
-        help=f"Save as a table: {title}",
-    )
+def table(frame: pd.DataFrame, title: str, name: str, **options: Any) -> Any:
+    """Show a table with its name for screen readers and a button that saves it as CSV; return its selection.
+
+    Args:
+        frame: the table; its index is not shown.
+        title: what it holds.
+        name: of the CSV file, without ending.
+        options: as `st.dataframe` takes them.
+    """
+    with st.container(gap="xxsmall", horizontal_alignment="right"):
+        shown = st.dataframe(frame, hide_index=True, alt=title, placeholder="", **options)
+        _download("CSV", lambda: frame.to_csv(index=False), f"{name}.csv", "text/csv", f"As a table: {title}")
     return shown
+
+
+def _download(label: str, content: Callable[[], str], file: str, mime: str, meaning: str) -> None:
+    st.download_button(
+        label,
+        content,
+        file,
+        mime,
+        key=f"save-{file}",
+        type="tertiary",
+        icon=":material/download:",
+        on_click="ignore",
+        help=meaning,
+    )
 
 
 def problems(runs: list[RunSummary]) -> None:

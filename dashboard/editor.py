@@ -13,8 +13,11 @@ def notes_editor(runs: list[RunSummary]) -> None:
         "Notes", "Tags, a note and the archive flag are kept beside the run; nothing else is changed here."
     )
     by_id = {run.id: run for run in runs}
-    chosen = st.selectbox("Run", list(by_id), format_func=lambda run: by_id[run].name or run, key="notes_run")
-    run = by_id[chosen]
+    run = runs[0]
+    if len(runs) > 1:
+        run = by_id[
+            st.selectbox("Of run", list(by_id), format_func=lambda key: by_id[key].name or key, key="notes_run")
+        ]
     with st.form(f"notes-{run.id}", border=True):
         left, right = st.columns([1, 2])
         tags = left.text_input(

@@ -5,13 +5,11 @@ from collections.abc import Sequence
 import streamlit as st
 
 from toolkit.runs import schema
-from toolkit.runs.compare import label
 from toolkit.runs.find import seeds_of
 from toolkit.runs.reader import RunSummary
 
 SELECTED = "runs"  # key of the multiselect, and so the URL's parameter
 REVISION = "runs_table_revision"
-GROUP = "group-"
 
 
 def table_key(shown: Sequence[str]) -> str:
@@ -35,23 +33,18 @@ def take_rows(key: str, shown: Sequence[str]) -> None:
 
 
 def groups(runs: Sequence[RunSummary]) -> dict[str, list[RunSummary]]:
-    """Return what can be compared, by a key that is safe in a URL: groups of several seeds first, then single runs."""
-    finished = [run for run in runs if run.status == schema.DONE]
+    """Return what can be compared: groups of several seeds first, then single runs by id.
+
+    The key is what a widget shows and what the URL keeps: Streamlit binds the shown text, so it names exactly one
+    choice and does not change as seeds are added.
+    """
     by_group: dict[str, list[RunSummary]] = {}
-    for run in finished:
-        by_group.setdefault(run.group, []).append(run)
-    seeds = {f"{GROUP}{group}": seeds_of(members) for group, members in by_group.items()}
-    singles = [run for run in runs if run.status == schema.DONE or run.metrics]
-    return {key: members for key, members in seeds.items() if len(members) > 1} | {run.id: [run] for run in singles}
-
-
-def choice_label(members: Sequence[RunSummary]) -> str:
-    """Return what a choice is called: name, task or kind, and for a single run when it was."""
-    first = members[0]
-    what = first.task or first.kind
-    if len(members) > 1:
-        return f"{label(members)} · {what}"
-    return f"{label(members)} · {what} · {first.started:%Y-%m-%d %H:%M}" if first.started else label(members)
+    for run in runs:
+        if run.status == schema.DONE:
+            by_group.setdefault(run.group, []).append(run)
+    seeds = {group: seeds_of(members) for group, members in by_group.items()}
+    several = {f"{m[0].title} · all seeds · {group[:8]}": m for group, m in seeds.items() if len(m) > 1}
+    return several | {run.id: [run] for run in runs if run.status == schema.DONE or run.metrics}
 
 
 def first_pair(choices: dict[str, list[RunSummary]]) -> tuple[str, str] | None:

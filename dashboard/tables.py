@@ -5,7 +5,6 @@ from typing import Any
 
 import pandas as pd
 
-from toolkit.runs import schema
 from toolkit.runs.describe import SHARES, in_display_units, metric_title, number, score_text, time_text
 from toolkit.runs.reader import RunSummary
 
@@ -34,14 +33,14 @@ def runs_frame(runs: Sequence[RunSummary], baseline: RunSummary | None) -> pd.Da
             "name": run.name or run.id,
             "kind": run.kind,
             "task": run.task or "",
-            "status": run.status,
+            "status": [run.status],
             "metric": metric_title(score) if score else "",
             "score": score_text(score) if score else "",
         }
         if baseline is not None:
             row["vs baseline"] = _difference(run, baseline)
         row["started"] = time_text(run.started)
-        row["tags"] = ", ".join(run.notes.tags)
+        row["tags"] = list(run.notes.tags)
         if any(other.notes.archived for other in runs):
             row["archived"] = run.notes.archived
         row["details"] = f"run_detail?run={run.id}"
@@ -115,8 +114,3 @@ def manifest_facts(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
     facts += [(name, str(value)) for name, value in dict(manifest.get("extra") or {}).items()]
     facts += [(name, str(version)) for name, version in dict(manifest.get("versions") or {}).items()]
     return [(name, text) for name, text in facts if text]
-
-
-def readable(runs: Sequence[RunSummary]) -> list[RunSummary]:
-    """Return the runs whose manifest could be read."""
-    return [run for run in runs if run.status != schema.UNREADABLE]

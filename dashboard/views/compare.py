@@ -33,7 +33,6 @@ def choose(choices: dict[str, list[RunSummary]]) -> tuple[str, str]:
                 side,
                 list(choices),
                 index=list(choices).index(first),
-                format_func=lambda key: state.choice_label(choices[key]),
                 key=f"cmp_{side.lower()}",
                 bind="query-params",
             )
@@ -135,12 +134,11 @@ def examples(comparison: Comparison) -> None:
             [ONLY_B, ONLY_A, NEITHER, BOTH],
             default=ONLY_B,
             required=True,
-            format_func=lambda name: f"{name} ({counts[name]:,})",
             key="cmp_outcome",
             bind="query-params",
         )
         frame = comparison.examples[comparison.examples["outcome"] == outcome]
-        order = ["example_id", "text", "gold", "predicted_a", "predicted_b"]
+        order = ["gold", "predicted_a", "predicted_b", "text", "example_id"]
         frame = frame[[column for column in order if column in frame.columns]]
         frame = frame.rename(columns={"example_id": "id", "predicted_a": "A says", "predicted_b": "B says"})
         components.table(
@@ -148,8 +146,8 @@ def examples(comparison: Comparison) -> None:
             f"Examples: {outcome}",
             "compare-examples",
             column_config={
-                "text": st.column_config.TextColumn(width="large"),
-                "id": st.column_config.TextColumn(width="small"),
+                name: st.column_config.TextColumn(width="large" if name == "text" else "small")
+                for name in frame.columns
             },
         )
 
@@ -170,7 +168,7 @@ if a == b:
 try:
     comparison = data.comparison_of(choices[a], choices[b])
 except ToolkitError as error:
-    st.error(str(error), title="These two cannot be compared")
+    st.error(components.escape(str(error)), title="These two cannot be compared")
     st.stop()
 verdict(comparison)
 scores_and_settings(comparison)

@@ -36,7 +36,7 @@ def top(run: Run) -> None:
     if summary.metrics:
         with st.container(horizontal=True):
             for metric in summary.metrics:
-                value, _, rest = score_text(metric).partition(" (")
+                value = score_text(metric)
                 st.metric(metric_title(metric), value, border=True, width="content")
 
 
@@ -84,6 +84,7 @@ def mix(run: Run) -> None:
         components.chart(charts.mix_history(frame), "Weights of the scalar mix over training", "detail-mix-history")
 
 
+st.page_link("views/runs.py", label="All runs", icon=":material/arrow_back:")
 ids = [run.id for run in data.runs(with_archived=True)]
 if not ids:
     st.info("No runs in this store.")

@@ -8,6 +8,7 @@ from dashboard.tables import matching, runs_frame
 from dashboard.training import training_curves
 from toolkit.runs.describe import duration_text, number
 from toolkit.runs.reader import RunSummary
+from toolkit.runs.schema import UNREADABLE
 
 PAGE = {
     "order": 1,
@@ -72,13 +73,12 @@ def filters(runs: list[RunSummary]) -> list[RunSummary]:
     return matching(runs, text, kind, status, archived)
 
 
-def run_table(shown: list[RunSummary], every: dict[str, RunSummary], baseline: RunSummary | None) -> None:
+def run_table(shown: list[RunSummary], baseline: RunSummary | None) -> None:
     ids = [run.id for run in shown]
     key = state.table_key(ids)
     chosen = set(st.session_state.get(state.SELECTED, []))
-    frame = runs_frame(shown, baseline)
     components.table(
-        frame,
+        runs_frame(shown, baseline),
         "Runs, newest first",
         "runs",
         key=key,
@@ -87,7 +87,7 @@ def run_table(shown: list[RunSummary], every: dict[str, RunSummary], baseline: R
         selection_default={"selection": {"rows": [i for i, run in enumerate(ids) if run in chosen]}},
         column_config={
             "score": st.column_config.TextColumn(help="Half the width of the 95 % interval stands behind ±."),
-            "progress": None,
+            "status": components.status_column(),
             "details": st.column_config.LinkColumn(display_text="open", width="small"),
         },
     )
@@ -100,7 +100,6 @@ def selected_runs(runs: dict[str, RunSummary]) -> list[RunSummary]:
     chosen = st.multiselect(
         "Selected runs",
         list(runs),
-        format_func=lambda run: runs[run].name or run,
         key=state.SELECTED,
         bind="query-params",
         on_change=state.selection_changed_elsewhere,
@@ -129,7 +128,6 @@ with right:
         "Baseline",
         scored,
         index=None,
-        format_func=lambda run: by_id[run].name,
         key="runs_baseline",
         bind="query-params",
         placeholder="none",
@@ -137,10 +135,10 @@ with right:
     )
 with slot:
     if shown:
-        run_table(shown, by_id, by_id[baseline] if baseline else None)
+        run_table(shown, by_id[baseline] if baseline else None)
     else:
         st.info("No run fits these filters.")
     components.problems(everything)
 if chosen:
-    training_curves([run for run in chosen if run.status != "unreadable"], "runs")
+    training_curves([run for run in chosen if run.status != UNREADABLE], "runs")
     notes_editor(chosen)
