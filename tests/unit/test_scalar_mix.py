@@ -1,0 +1,131 @@
+"""Representations: what stands for a token, in numbers, and what the words of a mix mean."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tasks.adapter.classifier import Classifier
+from tasks.adapter.head import find_head
+from tasks.adapter.representation import Representation, ScalarMix, split_mixes
+from toolkit.bilm.backend import tf
+from toolkit.config import Evaluate
+from toolkit.errors import UsageError
+
+LAYERS, WIDTH = 3, 8
+
+
+def layers_of(seed: int = 0) -> np.ndarray:
+    """Layers [2, 5, 3, 8] whose bottom layer holds the token vector twice, as an encoder gives them."""
+    layers = np.random.default_rng(seed).normal(size=(2, 5, LAYERS, WIDTH)).astype(np.float32)
+    layers[:, :, 0, WIDTH // 2 :] = layers[:, :, 0, : WIDTH // 2]
+    return layers
+
+
+def vectors(mix: str, x_k: bool, layers: np.ndarray) -> np.ndarray:
+    representation = Representation.parse(mix, x_k, LAYERS, WIDTH)
+    result = Classifier(representation, find_head("linear"), 2, Evaluate(), seed=1).vectors(tf.constant(layers))
+    assert result.shape[-1] == representation.size
+    return result.numpy()
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.floats(-5, 5, width=32), min_size=3, max_size=3), st.floats(-3, 3, width=32), st.integers(0, 99))
+def test_learned_mix_is_equation_1_of_the_paper(raw, gamma, seed):
+    layers, mix = layers_of(seed), ScalarMix(LAYERS)
+    mix.raw.assign(raw)
+    mix.gamma.assign(gamma)
+    shares = np.exp(np.array(raw, np.float64) - max(raw))
+    shares /= shares.sum()
+    expected = gamma * sum(share * layers[:, :, j] for j, share in enumerate(shares))
+    np.testing.assert_allclose(mix(tf.constant(layers)), expected, atol=1e-4)
+    np.testing.assert_allclose(mix.weights_of_layers(), shares, atol=1e-6)
+
+
+def test_learned_mix_starts_as_the_average():
+    layers = layers_of()
+    np.testing.assert_allclose(vectors("learned", False, layers), layers.mean(2), atol=1e-6)
+
+
+def test_penalty_is_the_sum_of_squares_of_the_raw_weights():
+    mix = ScalarMix(LAYERS)
+    mix.raw.assign([1.0, -2.0, 3.0])
+    assert float(mix.penalty()) == pytest.approx(14.0)
+
+
+@pytest.mark.parametrize(
+    ("mix", "weights"),
+    [
+        ("layer:0", (1, 0, 0)),
+        ("layer:1", (0, 1, 0)),
+        ("top", (0, 0, 1)),
+        ("average", (1 / 3, 1 / 3, 1 / 3)),
+        ("fixed:0.5,-1,2", (0.5, -1, 2)),
+    ],
+)
+def test_fixed_mixes_weigh_the_layers_as_they_say(mix, weights):
+    layers = layers_of()
+    expected = sum(weight * layers[:, :, j] for j, weight in enumerate(weights))
+    np.testing.assert_allclose(vectors(mix, False, layers), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("mix", ["top", "learned", "average"])
+def test_x_k_stands_in_front_of_the_mix_and_is_the_first_half_of_layer_0(mix):
+    layers = layers_of()
+    both = vectors(mix, True, layers)
+    np.testing.assert_array_equal(both[..., : WIDTH // 2], layers[:, :, 0, : WIDTH // 2])
+    np.testing.assert_allclose(both[..., WIDTH // 2 :], vectors(mix, False, layers), atol=1e-6)
+
+
+def test_none_is_x_k_alone():
+    layers = layers_of()
+    np.testing.assert_array_equal(vectors("none", True, layers), layers[:, :, 0, : WIDTH // 2])
+
+
+@pytest.mark.parametrize(
+    ("mix", "x_k", "text"),
+    [
+        ("learned", True, "[x_k 128; ELMo 256] -> 384"),
+        ("none", True, "[x_k 128] -> 128"),
+        ("top", False, "[ELMo 256] -> 256"),
+    ],
+)
+def test_shape_text_says_what_stands_where(mix, x_k, text):
+    assert Representation.parse(mix, x_k, 3, 256).shape_text == text
+
+
+@pytest.mark.parametrize(
+    ("mix", "x_k", "message"),
+    [
+        ("leraned", True, "did you mean 'learned'"),
+        ("layer:3", True, "layers 0 to 2"),
+        ("layer:-1", True, "layers 0 to 2"),
+        ("layer:", True, "unknown mix"),
+        ("fixed:1,2", True, "3 numbers"),
+        ("fixed:1,2,nan", True, "3 numbers"),
+        ("none", False, "leaves no vector"),
+        ("", True, "unknown mix"),
+    ],
+)
+def test_wrong_mix_is_a_usage_error_that_says_what_would_do(mix, x_k, message):
+    with pytest.raises(UsageError, match=message):
+        Representation.parse(mix, x_k, LAYERS, WIDTH)
+
+
+@pytest.mark.parametrize(
+    ("text", "mixes"),
+    [
+        ("none,learned", ["none", "learned"]),
+        (" none , learned ", ["none", "learned"]),
+        ("fixed:1,2,3,top", ["fixed:1,2,3", "top"]),
+        ("fixed:1,2,3,fixed:0,0,1", ["fixed:1,2,3", "fixed:0,0,1"]),
+    ],
+)
+def test_commas_part_mixes_but_not_the_numbers_of_one(text, mixes):
+    assert split_mixes(text) == mixes
+
+
+@pytest.mark.parametrize("text", ["", ",", "top,top"])
+def test_no_mix_or_one_twice_is_refused(text):
+    with pytest.raises(UsageError):
+        split_mixes(text)
