@@ -8,6 +8,8 @@ import numpy as np
 import pandas as pd
 import vl_convert
 
+from toolkit.senses.neighbours import Purity
+
 # Paul Tol's "bright" scheme, for files; on the page the theme of config.toml gives the colours for light and dark.
 PALETTE = ("#4477AA", "#EE6677", "#228833", "#CCBB44", "#66CCEE", "#AA3377", "#BBBBBB")
 DASHES = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3), (4, 4))
@@ -212,22 +214,35 @@ def outcomes(counts: dict[str, int], a: str, b: str) -> alt.LayerChart:
 _TINTS = ["rgba(68,119,170,0.28)", "rgba(238,102,119,0.28)", "rgba(138,148,160,0.14)"]
 
 
-def purity(table: pd.DataFrame, k: int) -> alt.LayerChart:
-    """Draw the share of the k nearest neighbours that carry the occurrence's own sense, by layer.
+def purity(layers: Sequence[str], measured: Purity) -> alt.LayerChart:
+    """Draw the share of the nearest neighbours that carry the occurrence's own sense, by layer, with two baselines.
 
     Args:
-        table: layer (its label), purity, chance (the same for every layer).
-        k: neighbours.
+        layers: their labels.
+        measured: by layer; its `majority` is drawn dashed, its `chance` dotted.
     """
-    layers = list(table["layer"])
-    base = alt.Chart(table)
-    bars = base.mark_bar(size=36, cornerRadiusEnd=2).encode(
-        x=alt.X("layer:N", title=None, sort=layers, axis=alt.Axis(labelAngle=0)),
-        y=alt.Y("purity:Q", title=f"purity at {k}", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format=".0%")),
-        tooltip=["layer:N", alt.Tooltip("purity:Q", format=".1%"), alt.Tooltip("chance:Q", format=".1%")],
+    frame = pd.DataFrame({"layer": layers, "purity": measured.layers, "text": [f"{p:.0%}" for p in measured.layers]})
+    title = f"purity at {measured.k}"
+    # The same field in every bar's colour gives them the theme's first colour, light or dark.
+    base = alt.Chart(frame.assign(side="purity")).encode(
+        x=alt.X("layer:N", title=None, sort=list(layers), axis=alt.Axis(labelAngle=0)),
+        y=alt.Y("purity:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format=".0%", tickCount=5)),
     )
-    chance = base.mark_rule(color=MUTED, strokeDash=[4, 3]).encode(y="mean(chance):Q")
-    return alt.layer(bars, chance).properties(height=240)
+    bars = base.mark_bar(size=56, cornerRadiusEnd=3).encode(
+        color=alt.Color("side:N", legend=None),
+        tooltip=["layer:N", alt.Tooltip("purity:Q", title=title, format=".1%")],
+    )
+    text = base.mark_text(dy=-9, fontSize=13, fontWeight=600, color=MUTED).encode(text="text:N")
+    rules = [
+        alt.Chart(pd.DataFrame({"value": [value], "what": [what]}))
+        .mark_rule(color=MUTED, strokeDash=dash, strokeWidth=1.5)
+        .encode(y="value:Q", tooltip=["what:N", alt.Tooltip("value:Q", format=".1%")])
+        for value, what, dash in (
+            (measured.majority, "most frequent sense", [6, 4]),
+            (measured.chance, "random neighbours", [1, 3]),
+        )
+    ]
+    return alt.layer(bars, *rules, text).properties(height=260)
 
 
 def to_svg(chart: Any, title: str) -> str:

@@ -10,6 +10,7 @@ from toolkit.config import resolve
 from toolkit.runs import schema
 from toolkit.runs.compare import Comparison, compare_runs
 from toolkit.runs.reader import RunSummary, list_runs, read_layers, read_metrics, run_folder, summarise
+from toolkit.senses.neighbours import Occurrences, Purity, load, purity_at_k
 
 Stamp = tuple[str, int, int]
 
@@ -52,6 +53,26 @@ def comparison_of(runs_a: list[RunSummary], runs_b: list[RunSummary]) -> Compari
     files = (schema.MANIFEST, schema.CONFIG, schema.RESULTS, schema.PREDICTIONS)
     stamps = tuple(tuple(stamp(run.folder / name) for run in side for name in files) for side in (runs_a, runs_b))
     return _comparison(stamps, runs_a, runs_b)
+
+
+def occurrences_of(run: RunSummary) -> Occurrences:
+    """Return a senses run's occurrences, shared by all sessions and read only; FormatError when missing or damaged."""
+    return _occurrences(stamp(run.folder / schema.OCCURRENCES))
+
+
+def purity_of(path: Path, word: str, k: int) -> Purity | None:
+    """Return the purity of a word's neighbourhoods in an occurrences file, see `purity_at_k`."""
+    return _purity(stamp(path), word, k)
+
+
+@st.cache_resource(max_entries=4, show_spinner="Reading vectors …")
+def _occurrences(of: Stamp) -> Occurrences:
+    return load(Path(of[0]))
+
+
+@st.cache_data(max_entries=500, show_spinner="Measuring …")
+def _purity(of: Stamp, word: str, k: int) -> Purity | None:
+    return purity_at_k(_occurrences(of), word, k)
 
 
 @st.cache_data(max_entries=200, show_spinner=False)

@@ -9,7 +9,11 @@ import pandas as pd
 
 from toolkit.config import Settings
 from toolkit.runs import schema
+from toolkit.runs.notes import Notes, write_notes
+from toolkit.runs.reader import list_runs
 from toolkit.runs.writer import RunWriter
+from toolkit.senses.occurrencefile import save
+from toolkit.senses.sources import Occurrence
 
 OPENINGS = (
     "A moving story about",
@@ -120,12 +124,40 @@ def start_pretrain(store: Path, name: str, steps: int, share: float = 1.0) -> Ru
     return run
 
 
+def senses_run(store: Path, name: str = "bank-spring", labelled: bool = True, minutes_ago: float = 0.0) -> Path:
+    """Write a finished senses run: two words of two senses; the higher the layer, the more vectors follow the sense."""
+    rng = np.random.default_rng(11)
+    frames = {
+        ("bank", "river"): "We sat on the {} bank of the {} and watched the water *rise* .",
+        ("bank", "money"): "The {} bank lent {} more money than it could ever get back .",
+        ("spring", "season"): "In {} spring the {} trees turn green again after the snow .",
+        ("spring", "water"): "A {} spring under the {} rock feeds the small lake below .",
+    }
+    fills = [(a, b) for a in ("old", "far", "wide", "cold", "quiet") for b in ("town", "north", "valley", "farm")]
+    occurrences, rows = [], []
+    for number, ((word, sense), text) in enumerate(frames.items()):
+        centre = np.random.default_rng(number).normal(size=16)
+        own = np.random.default_rng(50 + len(word)).normal(size=16)
+        for fill in fills[: 12 + 2 * number]:
+            tokens = tuple(text.format(*fill).split())
+            occurrences.append(Occurrence(word, tokens.index(word), sense if labelled else "", tokens))
+            layers = [own, *(own + pull * centre + rng.normal(size=16) for pull in (0.7, 1.6))]
+            rows.append((len(rows), np.stack(layers).astype(np.float32)))
+    with RunWriter.start(store, "senses", name, Settings(), 1, "0123456789abcdef", "e" * 16) as run:
+        attributes = {"model_fingerprint": "0123456789abcdef", "state": "warm", "source": "made up"}
+        save(run.folder / schema.OCCURRENCES, occurrences, rows, (3, 16), attributes)
+        run.results({"metrics": []})
+    return shift_times(run.folder, minutes_ago)
+
+
 def broken_runs(store: Path) -> dict[str, Path]:
     """Write one folder for each way in which a run can be damaged; the key says which."""
     folders = {
         kind: evaluate_run(store, f"broken-{kind}")
         for kind in ("manifest-json", "manifest-keys", "newer", "no-manifest", "results", "notes", "config", "parquet")
     }
+    folders["occurrences"] = senses_run(store, "broken-occurrences")
+    (folders["occurrences"] / schema.OCCURRENCES).write_bytes(b"not an HDF5 file")
     (folders["manifest-json"] / schema.MANIFEST).write_text('{"schema_version": 1, "id"')
     (folders["manifest-keys"] / schema.MANIFEST).write_text('{"schema_version": 1, "kind": 7}')
     newer = json.loads((folders["newer"] / schema.MANIFEST).read_text()) | {"schema_version": 99}
@@ -141,12 +173,14 @@ def broken_runs(store: Path) -> dict[str, Path]:
 
 
 def full_store(store: Path) -> None:
-    """Fill a store as weeks of work would: two representations of three seeds, two pretrainings, tags and notes."""
+    """Fill a store as weeks of work would: two representations of three seeds, two pretrainings, senses, notes."""
     pretrain_run(store, "wiki-small", minutes_ago=9000)
     pretrain_run(store, "wiki-tiny", minutes_ago=8000, steps=300)
+    senses_run(store, minutes_ago=1000)
     for seed in (1, 2, 3):
         evaluate_run(store, "sst2-none", seed, 0.74, 872, mix="none", minutes_ago=3000 - seed)
         evaluate_run(store, "sst2-learned", seed, 0.79, 872, mix="learned", minutes_ago=2000 - seed)
+    write_notes(list_runs(store)[1].folder, Notes(tags=("baseline", "paper"), note="The one in the paper."))
 
 
 def shift_times(folder: Path, minutes: float) -> Path:
