@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from toolkit.errors import FormatError
+from toolkit.errors import DataError, FormatError
 
 
 @contextmanager
@@ -87,6 +87,17 @@ def sha256(path: Path) -> str:
     """Return the SHA-256 of a file's bytes as 64 hexadecimal digits."""
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def check_sha256(path: Path, expected: str, advice: str) -> None:
+    """Compare a file with the checksum of the published one.
+
+    Raises:
+        DataError: they differ; the message holds both and ends with `advice`.
+    """
+    found = sha256(path)
+    if found != expected:
+        raise DataError(f"{path} has the sha256 {found}, the published file {expected}: {advice}")
 
 
 def fingerprint(value: Any) -> str:

@@ -32,7 +32,7 @@ def resolve_model(text: str, store: Path) -> Path:
             raise FormatError(f"{path} is no model: give a model folder, an NLPL zip or a run")
         return path
     try:
-        run = find_run(store, text)
+        run = find_run(store, text, "pretrain")
     except UsageError as error:
         raise UsageError(f"no model {text!r}: no such path{_near(path)}; {error}") from None
     return _from_run(run)

@@ -8,13 +8,20 @@ from toolkit.runs import schema
 from toolkit.runs.reader import RunSummary, list_runs, summarise
 
 
-def find_run(store: Path, text: str) -> RunSummary:
+def find_run(store: Path, text: str, kind: schema.Kind | None = None) -> RunSummary:
     """Return the one run that a text names: its id, its folder, its name, the end of its id, or a part of it.
+
+    Args:
+        store: the run store.
+        text: what the user calls the run.
+        kind: where the text fits several runs, those of this kind are meant.
 
     Raises:
         UsageError: nothing or more than one run fits; the message names the near or the fitting ones.
     """
     matches = _matches(store, text)
+    if kind is not None and len(matches) > 1:
+        matches = [run for run in matches if run.kind == kind] or matches
     if len(matches) > 1:
         raise UsageError(f"{text!r} fits {len(matches)} runs in {store}, say which: {_listed(matches)}")
     return matches[0]
