@@ -1,6 +1,8 @@
 """kill -9 and --resume: the run goes on as if it had never stopped."""
 
+import contextlib
 import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -141,10 +143,8 @@ def test_kill_9_at_random_moments_changes_nothing(tmp_path) -> None:
     process = start(tmp_path, *sets)
     folder = wait_for_steps(tmp_path, process)
     for _ in range(10):
-        try:
-            process.wait(timeout=rng.uniform(0.5, 3.0))
-        except Exception as error:  # noqa: BLE001 - TimeoutExpired: it still runs
-            assert "timed out" in str(error)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=rng.uniform(0.1, 2.0))
         process.kill()
         process.communicate()
         process = start(tmp_path, resume=folder.name)
