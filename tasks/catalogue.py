@@ -10,6 +10,7 @@ from tasks.registry import all_tasks
 from toolkit.errors import UsageError, did_you_mean
 from toolkit.files import sha256
 from toolkit.runs.describe import columns
+from toolkit.text import wordnet
 
 
 def catalogue(data: Path | None, cache: Path) -> list[dict[str, Any]]:
@@ -21,7 +22,7 @@ def catalogue(data: Path | None, cache: Path) -> list[dict[str, Any]]:
         documents.append(_entry(task.name, "task", task.title, task.licence, places, path, problem))
     folder = cache / demo_text.NAME
     path = folder if demo_text.is_there(folder) else None
-    places = [dict(movie_reviews.FILE.describe())]
+    places = [dict(movie_reviews.FILE.describe()), {"place": f"pip package {wordnet.DISTRIBUTION} (extra 'demo')"}]
     documents.append(_entry(demo_text.NAME, "text", demo_text.TITLE, demo_text.LICENCE, places, path, ""))
     return documents
 

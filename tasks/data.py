@@ -1,6 +1,5 @@
 """Where task data lies: the user's data folder, a checksummed download, a file of a pip package."""
 
-import importlib.metadata
 import logging
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,8 @@ import pooch
 import requests
 
 from toolkit.errors import DataError, UsageError
-from toolkit.files import sha256
+from toolkit.files import check_sha256
+from toolkit.packages import installed_file
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ class Archive:
             copies = [_existing(data) / self.folder / self.file, _existing(data) / self.file, *copies]
         path = next((copy for copy in copies if copy.is_file()), None)
         if path is not None:
-            _check(path, self.sha256, "delete it, or fetch it again")
+            check_sha256(path, self.sha256, "delete it, or fetch it again")
         return path
 
     def obtain(self, cache: Path) -> Path:
@@ -131,14 +131,10 @@ class PackageFile:
 
     def find(self, data: Path | None, cache: Path) -> Path | None:
         """Return the installed file, None without the package; DataError where its checksum is another."""
-        try:
-            files = importlib.metadata.files(self.distribution) or []
-        except importlib.metadata.PackageNotFoundError:
-            return None
-        path = next((Path(str(file.locate())) for file in files if file.as_posix() == self.file), None)
-        if path is None or not path.is_file():
-            return None
-        _check(path, self.sha256, f"install the version of {self.distribution} that the extra {self.extra!r} asks for")
+        path = installed_file(self.distribution, self.file)
+        if path is not None:
+            advice = f"install the version of {self.distribution} that the extra {self.extra!r} asks for"
+            check_sha256(path, self.sha256, advice)
         return path
 
     def obtain(self, cache: Path) -> Path:
@@ -159,9 +155,3 @@ def _existing(data: Path) -> Path:
     if not folder.is_dir():
         raise UsageError(f"no data folder at {data} (working folder {Path.cwd()})")
     return folder
-
-
-def _check(path: Path, expected: str, advice: str) -> None:
-    found = sha256(path)
-    if found != expected:
-        raise DataError(f"{path} has the sha256 {found}, the published file {expected}: {advice}")

@@ -84,7 +84,7 @@ def fit(
         weights, gamma = classifier.layer_weights() or (None, None)
         epoch = Epoch(number, steps, loss, float(correct.mean()), weights, gamma)
         if best is None or epoch.dev_score > best.dev_score:
-            best, kept = epoch, [np.array(variable) for variable in classifier.trainable_variables]
+            best, kept = epoch, [variable.numpy().copy() for variable in classifier.trainable_variables]
         history.append(epoch)
         on_epoch(epoch)
         if number - best.number >= settings.patience:

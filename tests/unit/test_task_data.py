@@ -178,7 +178,8 @@ def test_demo_text_holds_reviews_as_paragraphs_and_no_test_sentence(tmp_path):
     document = obtain(demo_text.NAME, None, tmp_path)
     folder = tmp_path / demo_text.NAME
     assert document["path"] == str(folder)
-    assert resolve([folder])[0] == folder / "imdb.txt"
+    assert [file.name for file in resolve([folder])] == ["imdb.txt", "wordnet.txt"]
+    assert "they pulled the canoe up on the bank" in (folder / "wordnet.txt").read_text(encoding="utf-8").split("\n")
     text = (folder / "imdb.txt").read_text(encoding="utf-8")
     assert "<br" not in text
     assert text.count("\n\n") == 25_000
