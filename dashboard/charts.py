@@ -221,18 +221,18 @@ def purity(layers: Sequence[str], measured: Purity) -> alt.LayerChart:
         layers: their labels.
         measured: by layer; its `majority` is drawn dashed, its `chance` dotted.
     """
-    frame = pd.DataFrame({"layer": layers, "purity": measured.layers, "text": [f"{p:.0%}" for p in measured.layers]})
+    labels = [f"{layer}\n{value:.0%}" for layer, value in zip(layers, measured.layers, strict=True)]
+    frame = pd.DataFrame({"layer": labels, "purity": measured.layers})
     title = f"purity at {measured.k}"
     # The same field in every bar's colour gives them the theme's first colour, light or dark.
     base = alt.Chart(frame.assign(side="purity")).encode(
-        x=alt.X("layer:N", title=None, sort=list(layers), axis=alt.Axis(labelAngle=0)),
+        x=alt.X("layer:N", title=None, sort=labels, axis=alt.Axis(labelAngle=0, labelExpr="split(datum.value, '\\n')")),
         y=alt.Y("purity:Q", title=title, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format=".0%", tickCount=5)),
     )
     bars = base.mark_bar(size=56, cornerRadiusEnd=3).encode(
         color=alt.Color("side:N", legend=None),
         tooltip=["layer:N", alt.Tooltip("purity:Q", title=title, format=".1%")],
     )
-    text = base.mark_text(dy=-9, fontSize=13, fontWeight=600, color=MUTED).encode(text="text:N")
     rules = [
         alt.Chart(pd.DataFrame({"value": [value], "what": [what]}))
         .mark_rule(color=MUTED, strokeDash=dash, strokeWidth=1.5)
@@ -242,7 +242,7 @@ def purity(layers: Sequence[str], measured: Purity) -> alt.LayerChart:
             (measured.chance, "random neighbours", [1, 3]),
         )
     ]
-    return alt.layer(bars, *rules, text).properties(height=260)
+    return alt.layer(bars, *rules).properties(height=260)
 
 
 def to_svg(chart: Any, title: str) -> str:

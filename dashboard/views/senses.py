@@ -88,7 +88,7 @@ def show_neighbours(occurrences: Occurrences, index: int) -> None:
 
 
 def layer_column(occurrences: Occurrences, found: list[Neighbour], layer: int, wanted: str) -> None:
-    st.markdown(f"##### {layer_label(layer).capitalize()}")
+    st.markdown(f"##### {'Layer 0, the token' if layer == 0 else layer_label(layer).capitalize()}")
     if not found:
         st.info("There is no other occurrence.")
     for near in found:
