@@ -5,7 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from oracle import write_random_model
+from oracle import write_random_model, write_random_softmax
 
 ROOT = Path(__file__).resolve().parents[1]
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -40,3 +40,11 @@ def shared_data() -> Path:
 def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a model folder in the published layout: random weights of a fixed seed, two layers, a vocabulary."""
     return write_random_model(tmp_path_factory.mktemp("models") / "tiny", seed=7, words=WORDS)
+
+
+@pytest.fixture(scope="session")
+def scoring_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return such a model folder with an output layer beside it."""
+    folder = write_random_model(tmp_path_factory.mktemp("models") / "scoring", seed=7, words=WORDS)
+    write_random_softmax(folder, seed=8)
+    return folder

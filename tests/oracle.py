@@ -73,8 +73,10 @@ class Oracle:
             x = x @ self.weights["CNN_proj/W_proj"] + self.weights["CNN_proj/b_proj"]
         return x
 
-    def encode(self, tokens: Sequence[str], state: State | None = None) -> tuple[np.ndarray, State]:
-        """Return the layers of one sentence, [L+1, T-2, 2P] without the marks, and the state behind it."""
+    def encode(
+        self, tokens: Sequence[str], state: State | None = None, marks: bool = False
+    ) -> tuple[np.ndarray, State]:
+        """Return the layers of one sentence, [L+1, T-2, 2P] or with its marks [L+1, T, 2P], and the state behind it."""
         x = np.stack([self.token(word) for word in (BOS, *tokens, EOS)])
         before = self.zero_state() if state is None else state
         halves, after = [], []
@@ -83,7 +85,8 @@ class Oracle:
             halves.append(layers if direction == 0 else layers[:, ::-1])
             after.append(states)
         layers = np.concatenate(halves, axis=-1)
-        return np.concatenate([np.concatenate([x, x], -1)[None], layers])[:, 1:-1], after
+        layers = np.concatenate([np.concatenate([x, x], -1)[None], layers])
+        return layers if marks else layers[:, 1:-1], after
 
     def _direction(self, direction: int, x: np.ndarray, states: list) -> tuple[np.ndarray, list]:
         lstm = self.options["lstm"]
@@ -107,6 +110,16 @@ class Oracle:
                 h = bounded(h @ self.weights[f"{name}/W_P_0"], lstm.get("proj_clip"))
             outputs.append(h)
         return np.stack(outputs), (c, h)
+
+
+def write_random_softmax(folder: Path, seed: int) -> None:
+    """Give a model that has a vocabulary an output layer with random weights, which prefers some words clearly."""
+    words = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines()
+    p = json.loads((folder / "options.json").read_text(encoding="utf-8"))["lstm"]["projection_dim"]
+    rng = np.random.default_rng(seed)
+    with h5py.File(folder / "softmax.h5", "w") as file:
+        file["softmax/W"] = rng.normal(0, 2, (len(words), p)).astype(np.float32)
+        file["softmax/b"] = rng.normal(0, 1, len(words)).astype(np.float32)
 
 
 def sigmoid(x: np.ndarray) -> np.ndarray:

@@ -94,6 +94,15 @@ def test_equal_cosines_keep_the_order_of_the_file(occurrences):
     assert same == sorted(same) and len(same) == 29
 
 
+def test_rounding_errors_do_not_part_equal_vectors(tmp_path: Path):
+    found = [Occurrence("bank", 0, "", ("bank", str(i))) for i in range(8)]
+    vectors = np.tile(np.random.default_rng(0).normal(size=1024), (8, 1, 1)).astype(np.float32)
+    occurrences = load(write(tmp_path / "o.h5", found, vectors))
+    for query in range(8):
+        order = [near.index for near in neighbours(occurrences, query, 0, 8)]
+        assert order == [i for i in range(8) if i != query]
+
+
 def test_what_does_not_exist_is_refused(occurrences):
     with pytest.raises(UsageError, match=r"no layer 3.*0 to 2"):
         neighbours(occurrences, 0, 3)

@@ -1,18 +1,17 @@
 """A text file's contextual embeddings, written to one HDF5 file: what `toolkit embed` does."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from toolkit.bilm.folder import Model
 from toolkit.embed.dumpfile import DumpWriter, check_layers, choose_layers
 from toolkit.embed.encoder import Encoder
+from toolkit.embed.reading import check_text, tokenised_lines
 from toolkit.embed.states import StateMode
 from toolkit.errors import DataError, UsageError
 from toolkit.memory import peak_memory_mb
 from toolkit.progress import Progress
-from toolkit.text.corpus import decoded, opened
 
 
 def dump(
@@ -45,8 +44,7 @@ def dump(
         DataError: `file` is empty, not UTF-8 or damaged; nothing is written.
     """
     check_layers(layers, model.spec.n_layers)
-    if not file.is_file():
-        raise UsageError(f"no file at {file}: give a text with one tokenised sentence a line")
+    check_text(file)
     if out.exists():
         raise UsageError(f"{out} exists already: remove it or give another -o")
     encoder = Encoder(model, state, batch_tokens)
@@ -54,7 +52,7 @@ def dump(
     started = time.monotonic()
     sentences = tokens = 0
     with Progress("embedding", file.stat().st_size, "B") as progress, DumpWriter(out, attributes) as writer:
-        for embeddings in encoder.encode(_sentences(file, progress)):
+        for embeddings in encoder.encode(tokenised_lines(file, progress)):
             writer.write(choose_layers(embeddings, layers).astype(dtype, copy=False))
             sentences += 1
             tokens += embeddings.shape[1]
@@ -70,12 +68,3 @@ def dump(
         "peak_memory_mb": peak_memory_mb(),
         **attributes,
     }
-
-
-def _sentences(file: Path, progress: Progress) -> Iterator[list[str]]:
-    position = 0
-    with opened(file) as (raw, stream):
-        for line in decoded(stream, file, None):
-            yield line.split()
-            progress.advance(raw.tell() - position)
-            position = raw.tell()

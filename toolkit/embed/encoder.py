@@ -45,24 +45,26 @@ class Encoder:
         bytes_per_token = 4 * (model.spec.n_layers + 1) * model.spec.width
         self._window_tokens = min(WINDOW_BATCHES * batch_tokens, max(batch_tokens, WINDOW_BYTES // bytes_per_token))
 
-    def encode(self, sentences: Iterable[Sequence[str]]) -> Iterator[np.ndarray]:
+    def encode(self, sentences: Iterable[Sequence[str]], marks: bool = False) -> Iterator[np.ndarray]:
         """Yield the layers of each sentence, in input order.
 
         Args:
             sentences: tokens, read as far ahead as one window of batches; words of any length, empty sentences too.
+            marks: whether the results keep `<S>` and `</S>`.
 
         Yields:
-            float32 [L+1, T, 2P] without the marks; layer 0 is the token vector twice. An empty sentence gives
-            [L+1, 0, 2P].
+            float32 [L+1, T, 2P] without the marks, [L+1, T+2, 2P] with them; layer 0 is the token vector twice. An
+            empty sentence gives [L+1, 0, 2P].
         """
         if self.state == "stateful":
-            yield from map(self._encode_next, sentences)
+            for sentence in sentences:
+                yield _cut(self._encode_next(sentence), marks)
             return
         for window in self._windows(sentences):
             results: list[np.ndarray | None] = [None] * len(window)
             for batch in self._batches(window):
                 for index, layers in zip(batch, self._encode_batch([window[i] for i in batch]), strict=True):
-                    results[index] = layers
+                    results[index] = _cut(layers, marks)
             yield from results
 
     def token_vectors(self, words: Sequence[str]) -> np.ndarray:
@@ -109,7 +111,11 @@ class Encoder:
         layers = layers.numpy()
         results = []
         for row, length in enumerate(lengths):
-            tokens = x[row, 1 : length - 1]
+            tokens = x[row, :length]
             bottom = np.concatenate([tokens, tokens], -1)[None]
-            results.append(np.concatenate([bottom, layers[:, row, 1 : length - 1]]))
+            results.append(np.concatenate([bottom, layers[:, row, :length]]))
         return results, states
+
+
+def _cut(layers: np.ndarray, marks: bool) -> np.ndarray:
+    return layers if marks else layers[:, 1:-1]
