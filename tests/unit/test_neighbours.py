@@ -94,13 +94,12 @@ def test_equal_cosines_keep_the_order_of_the_file(occurrences):
     assert same == sorted(same) and len(same) == 29
 
 
-def test_rounding_errors_do_not_part_equal_vectors(tmp_path: Path):
+@pytest.mark.parametrize("seed", range(6))  # which way the last bit falls depends on the numbers
+def test_rounding_errors_do_not_part_equal_vectors(tmp_path: Path, seed: int):
     found = [Occurrence("bank", 0, "", ("bank", str(i))) for i in range(8)]
-    vectors = np.tile(np.random.default_rng(0).normal(size=1024), (8, 1, 1)).astype(np.float32)
+    vectors = np.tile(np.random.default_rng(seed).normal(size=1024), (8, 1, 1)).astype(np.float32)
     occurrences = load(write(tmp_path / "o.h5", found, vectors))
-    for query in range(8):
-        order = [near.index for near in neighbours(occurrences, query, 0, 8)]
-        assert order == [i for i in range(8) if i != query]
+    assert [near.index for near in neighbours(occurrences, 0, 0, 8)] == list(range(1, 8))
 
 
 def test_what_does_not_exist_is_refused(occurrences):
