@@ -25,6 +25,10 @@ class Classifier(tf.keras.layers.Layer):
 
     Returns (of a call):
         float32 [B, n_labels], before the softmax.
+
+    Attributes:
+        signature: of `layers` in float16 and `lengths`, batch and length left open: one graph for all batches.
+        probabilities: layers and lengths to float32 [B, n_labels], behind the softmax, as a graph traced once.
     """
 
     def __init__(
@@ -35,6 +39,13 @@ class Classifier(tf.keras.layers.Layer):
         self.mix = ScalarMix(representation.n_layers) if representation.learned else None
         self.head = head(n_labels, settings, np.random.default_rng(seed))
         self(np.zeros((1, 1, representation.n_layers, representation.width), np.float32), np.ones(1, np.int32))
+        self.signature = (
+            tf.TensorSpec([None, None, representation.n_layers, representation.width], tf.float16),
+            tf.TensorSpec([None], tf.int32),
+        )
+        self.probabilities = tf.function(
+            lambda layers, lengths: tf.nn.softmax(self(layers, lengths)), input_signature=self.signature
+        )
 
     def call(self, layers: tf.Tensor, lengths: tf.Tensor, training: bool = False) -> tf.Tensor:
         """Score sentences; arguments as in the class."""

@@ -68,7 +68,6 @@ def fit(
     """
     rng = np.random.default_rng(seed)
     step = _train_step(classifier, settings)
-    score = _scores(classifier)
     history: list[Epoch] = []
     steps, best, kept = 0, None, []
     for number in range(1, settings.epochs + 1):
@@ -80,7 +79,7 @@ def fit(
         loss = total / len(train)
         if not np.isfinite(loss):
             raise ToolkitError(f"the loss is {loss} behind epoch {number}: lower evaluate.learning_rate")
-        correct = _predict(score, features, dev, settings.batch_size).argmax(1) == gold[dev]
+        correct = predict(classifier, features, dev, settings.batch_size).argmax(1) == gold[dev]
         weights, gamma = classifier.layer_weights() or (None, None)
         epoch = Epoch(number, steps, loss, float(correct.mean()), weights, gamma)
         if best is None or epoch.dev_score > best.dev_score:
@@ -106,7 +105,12 @@ def best_epoch(history: list[Epoch]) -> Epoch:
 
 def predict(classifier: Classifier, features: Features, rows: np.ndarray, batch_size: int) -> np.ndarray:
     """Return the probabilities of the labels, float32 [rows, labels], in the order of the rows."""
-    return _predict(_scores(classifier), features, rows, batch_size)
+    order = np.argsort(features.lengths[rows], kind="stable")
+    parts = [rows[order[start : start + batch_size]] for start in range(0, len(rows), batch_size)]
+    found = np.concatenate([classifier.probabilities(*features.batch(part)).numpy() for part in parts])
+    result = np.empty_like(found)
+    result[order] = found
+    return result
 
 
 def batches(rows: np.ndarray, lengths: np.ndarray, batch_size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -117,17 +121,11 @@ def batches(rows: np.ndarray, lengths: np.ndarray, batch_size: int, rng: np.rand
         yield order[start : start + batch_size]
 
 
-def _layers_spec(classifier: Classifier) -> tf.TensorSpec:
-    # Batch and length are left open: one graph for all batches, traced once.
-    return tf.TensorSpec([None, None, classifier.representation.n_layers, classifier.representation.width], tf.float16)
-
-
 def _train_step(classifier: Classifier, settings: Evaluate) -> Callable[..., tf.Tensor]:
     optimizer = tf.keras.optimizers.Adam(settings.learning_rate, global_clipnorm=settings.clip_norm)
     optimizer.build(classifier.trainable_variables)
-    one_each = tf.TensorSpec([None], tf.int32)
 
-    @tf.function(input_signature=[_layers_spec(classifier), one_each, one_each])
+    @tf.function(input_signature=[*classifier.signature, tf.TensorSpec([None], tf.int32)])
     def step(layers: tf.Tensor, lengths: tf.Tensor, gold: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
             scores = classifier(layers, lengths, training=True)
@@ -138,20 +136,3 @@ def _train_step(classifier: Classifier, settings: Evaluate) -> Callable[..., tf.
         return loss
 
     return step
-
-
-def _scores(classifier: Classifier) -> Callable[..., tf.Tensor]:
-    @tf.function(input_signature=[_layers_spec(classifier), tf.TensorSpec([None], tf.int32)])
-    def score(layers: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
-        return tf.nn.softmax(classifier(layers, lengths))
-
-    return score
-
-
-def _predict(score: Callable[..., tf.Tensor], features: Features, rows: np.ndarray, batch_size: int) -> np.ndarray:
-    order = np.argsort(features.lengths[rows], kind="stable")
-    parts = [rows[order[start : start + batch_size]] for start in range(0, len(rows), batch_size)]
-    found = np.concatenate([score(*features.batch(part)).numpy() for part in parts])
-    result = np.empty_like(found)
-    result[order] = found
-    return result
