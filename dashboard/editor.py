@@ -25,7 +25,7 @@ def notes_editor(runs: list[RunSummary]) -> None:
         )
         archived = left.toggle("Archived", run.notes.archived, help="Hides the run from the lists; nothing is deleted.")
         note = right.text_area("Note", run.notes.note, height=120)
-        if st.form_submit_button("Save", type="primary"):
+        if st.form_submit_button("Save"):
             save(run.id, Notes(tags=tuple(tags.split(",")), note=note, archived=archived))
 
 

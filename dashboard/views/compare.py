@@ -42,7 +42,7 @@ def choose(choices: dict[str, list[RunSummary]]) -> tuple[str, str]:
 
 def verdict(comparison: Comparison) -> None:
     with st.container(border=True):
-        st.markdown(f"##### {components.escape(comparison.sentence)}")
+        st.markdown(f"### {components.escape(comparison.sentence)}")
         paired = comparison.paired
         if paired is None:
             return

@@ -47,7 +47,7 @@ def show_sentence(occurrences: Occurrences, index: int) -> None:
     with st.container(border=True):
         line = kwic(occurrences.tokens(index), occurrences.positions[index], window=None)
         badge = sense_badge(occurrences.senses[index], occurrences.senses[index])
-        st.markdown(f"##### {highlighted(line)}")
+        st.markdown(f"### {highlighted(line)}")
         if badge:
             st.markdown(f":gray[gold sense] {badge}")
 
@@ -88,7 +88,7 @@ def show_neighbours(occurrences: Occurrences, index: int) -> None:
 
 
 def layer_column(occurrences: Occurrences, found: list[Neighbour], layer: int, wanted: str) -> None:
-    st.markdown(f"##### {'Layer 0, the token' if layer == 0 else layer_label(layer).capitalize()}")
+    st.markdown(f"#### {'Layer 0, the token' if layer == 0 else layer_label(layer).capitalize()}")
     if not found:
         st.info("There is no other occurrence.")
     for near in found:

@@ -224,8 +224,8 @@ def test_neighbours_stand_in_a_column_a_layer_and_are_those_of_the_library(store
     table = app.dataframe[-1].value
     expected = [round(near.cosine, 4) for layer in range(3) for near in neighbours(occurrences, index, layer, 4)]
     assert table["cosine"].tolist() == expected
-    headings = [element.value for element in app.markdown if element.value.startswith("##### Layer")]
-    assert headings == ["##### Layer 0, the token", "##### Layer 1", "##### Layer 2"]
+    headings = [element.value for element in app.markdown if element.value.startswith("#### Layer")]
+    assert headings == ["#### Layer 0, the token", "#### Layer 1", "#### Layer 2"]
     assert app.get("vega_lite_chart")
 
 
