@@ -33,7 +33,7 @@ class Head(tf.keras.layers.Layer):
 
     def __init__(self, n_labels: int, settings: Evaluate, rng: np.random.Generator) -> None:
         super().__init__()
-        self.before, self.behind = (tf.keras.layers.Dropout(settings.dropout, seed=seed_of(rng)) for _ in range(2))
+        self.dropout = tf.keras.layers.Dropout(settings.dropout, seed=seed_of(rng))
         self.scores = tf.keras.layers.Dense(n_labels, kernel_initializer=glorot(rng))
 
 

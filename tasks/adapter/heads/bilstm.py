@@ -19,6 +19,7 @@ class BiLSTM(Head):
         self.lstm = tf.keras.layers.Bidirectional(
             self._direction(settings, rng), backward_layer=self._direction(settings, rng, True)
         )
+        self.dropout_behind = tf.keras.layers.Dropout(settings.dropout, seed=seed_of(rng))
 
     @staticmethod
     def _direction(settings: Evaluate, rng: np.random.Generator, backwards: bool = False) -> tf.keras.layers.LSTM:
@@ -32,9 +33,9 @@ class BiLSTM(Head):
 
     def call(self, vectors: tf.Tensor, mask: tf.Tensor, training: bool = False) -> tf.Tensor:
         """Score sentences; arguments as in `Head`."""
-        states = self.lstm(self.before(vectors, training=training), mask=mask, training=training)
+        states = self.lstm(self.dropout(vectors, training=training), mask=mask, training=training)
         pooled = tf.concat([masked_mean(states, mask), masked_max(states, mask)], -1)
-        return self.scores(self.behind(pooled, training=training))
+        return self.scores(self.dropout_behind(pooled, training=training))
 
 
 HEAD = BiLSTM
