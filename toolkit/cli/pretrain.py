@@ -10,7 +10,7 @@ from toolkit.errors import UsageError
 
 EXAMPLES = (
     "toolkit pretrain --corpus corpus.txt --preset tiny --steps 3 --set pretrain.batch_size=8",
-    "toolkit pretrain --resume RUN --steps 20000",
+    "toolkit pretrain --resume run-pretrain --steps 6",
 )
 
 
