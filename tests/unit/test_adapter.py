@@ -118,9 +118,23 @@ def test_document_holds_what_the_command_line_promises(evaluated):
     assert len(learned["layer_weights_sd"]) == 3
 
 
-def test_a_separable_task_is_learned(evaluated):
-    document, _, _ = evaluated
-    assert all(row["dev"] > 0.9 for row in document["rows"])
+def drawn(sentences: Iterable[Sequence[str]]) -> Iterable[np.ndarray]:
+    """Layers [3, T, 16] of which the middle one names the word and the others are noise."""
+    for number, tokens in enumerate(sentences):
+        layers = np.random.default_rng(number).normal(size=(3, len(tokens), 16))
+        layers[1] = [np.random.default_rng(list(token.encode())).normal(size=16) for token in tokens]
+        layers[0, :, 8:] = layers[0, :, :8]
+        yield layers.astype(np.float32)
+
+
+@pytest.mark.parametrize("head", ["linear", "bilstm"])
+def test_learned_mix_finds_the_layer_that_knows_and_none_does_not(data, tmp_path, head):
+    settings = settings_for(data, tmp_path, mix="none,learned,layer:1", head=head)
+    source = LayerSource("drawn", "f" * 16, "warm", 3, 16, drawn)
+    none, learned, known = evaluate(TASK, source, settings, tmp_path / "runs")["rows"]
+    assert none["test"] < 0.7
+    assert learned["test"] > 0.8 and known["test"] > 0.85
+    assert np.argmax(learned["layer_weights"]) == 1
 
 
 def test_one_seed_has_the_bootstrap_interval_over_examples(data, model, tmp_path):
