@@ -50,6 +50,13 @@ def curve_points(metrics: pd.DataFrame, name: str, x: str, smoothing: float) -> 
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=["x", "value", "smooth", "line"])
 
 
+def is_steep(metrics: pd.DataFrame, name: str) -> bool:
+    """Return whether a metric spans so much that a linear axis would show its first steps only, as perplexity does."""
+    values = metrics.loc[metrics["name"] == name, "value"]
+    values = values[np.isfinite(values) & (values > 0)]
+    return len(values) > 1 and values.max() > 20 * values.min()
+
+
 def smooth(values: np.ndarray, steps: np.ndarray, half_life: float) -> np.ndarray:
     """Return the debiased exponential moving average with a half-life in steps, on the whole series.
 
@@ -100,7 +107,7 @@ def curves(points: pd.DataFrame, runs: Sequence[str], name: str, x: str, log: bo
         color=alt.Color("run:N", title=None, scale=alt.Scale(domain=list(runs)), legend=LEGEND),
         strokeDash=_dash("line", lines),
     )
-    scale = alt.Scale(type="log", nice=True) if log else alt.Scale(zero=False)
+    scale = alt.Scale(type="log", nice=False) if log else alt.Scale(zero=False)
     # SI prefixes suit thousands; below one they would turn 0.7 into "700m".
     axis = alt.Axis(format="~s" if finite["value"].max() >= 1000 else "~g", tickCount=5)
     main = base.mark_line(strokeWidth=2, interpolate="linear").encode(

@@ -60,7 +60,7 @@ def status_badge(status: str) -> None:
 def status_column() -> Any:
     """Return how a table shows a status: as the badges do."""
     return st.column_config.MultiselectColumn(
-        options=list(STATUS_COLORS), color=list(STATUS_COLORS.values()), width="small"
+        options=list(STATUS_COLORS), color=list(STATUS_COLORS.values()), width=110
     )
 
 

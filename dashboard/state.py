@@ -48,8 +48,8 @@ def groups(runs: Sequence[RunSummary]) -> dict[str, list[RunSummary]]:
 
 
 def first_pair(choices: dict[str, list[RunSummary]]) -> tuple[str, str] | None:
-    """Return two choices of one kind and task to start with: the newest, and the newest that differs from it."""
-    keys = list(choices)
+    """Return two choices of one kind and task to start with: the newest, and one that differs; no damaged ones."""
+    keys = [key for key, members in choices.items() if not any(run.problem for run in members)]
     for i, b in enumerate(keys):
         for a in keys[i + 1 :]:
             one, other = choices[a][0], choices[b][0]

@@ -111,6 +111,13 @@ def manifest_facts(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("group", str(manifest.get("group", ""))),
         ("schema version", str(manifest.get("schema_version", ""))),
     ]
-    facts += [(name, str(value)) for name, value in dict(manifest.get("extra") or {}).items()]
+    facts += [(name, str(value)) for name, value in _leaves(manifest.get("extra") or {})]
     facts += [(name, str(version)) for name, version in dict(manifest.get("versions") or {}).items()]
     return [(name, text) for name, text in facts if text]
+
+
+def _leaves(value: Any, name: str = "") -> list[tuple[str, str]]:
+    """Return the leaves of nested tables with their dotted names."""
+    if not isinstance(value, Mapping):
+        return [(name, _text(value))]
+    return [leaf for key, inner in value.items() for leaf in _leaves(inner, f"{name}.{key}" if name else str(key))]

@@ -18,14 +18,22 @@ def training_curves(runs: list[RunSummary], page: str) -> None:
     """
     tables = {run.id: data.metrics_of(run) for run in runs}
     names = list(dict.fromkeys(name for table in tables.values() for name in table["name"]))
-    components.section("How did training go?", "Pale lines are the raw values, full lines the smoothed ones.")
+    components.section(
+        "How did training go?", "Values as they were logged; with smoothing they stand pale behind the curve."
+    )
     if not names:
         st.info("These runs logged no numbers.")
         return
     default = [name for name in FIRST if name in names][:2] or names[:1]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         shown = st.pills(
-            "Curves", names, default=default, selection_mode="multi", key=f"{page}_curves", bind="query-params"
+            "Curves",
+            names,
+            default=default,
+            selection_mode="multi",
+            key=f"{page}_curves",
+            bind="query-params",
+            format_func=lambda name: name.replace("_", " "),
         )
         axes = [x for x in charts.AXES if any(table[x].notna().any() for table in tables.values())]
         x = st.segmented_control(
@@ -34,7 +42,8 @@ def training_curves(runs: list[RunSummary], page: str) -> None:
         smoothing = st.slider(
             "Smoothing, half-life in steps", 0, 200, 0, 5, key=f"{page}_smooth", bind="query-params", width=220
         )
-        log = st.toggle("Log axis", key=f"{page}_log", bind="query-params")
+        steep = any(charts.is_steep(tables[run.id], name) for run in runs for name in default)
+        log = st.toggle("Log axis", steep, key=f"{page}_log", bind="query-params")
     labels = _labels(runs)
     columns = st.columns(2 if len(shown) > 1 else 1, gap="large")
     for number, name in enumerate(shown):

@@ -103,6 +103,13 @@ def test_colours_follow_the_order_of_selection() -> None:
     assert spec["layer"][0]["encoding"]["color"]["scale"]["domain"] == ["b", "a"]
 
 
+def test_perplexity_is_steep_and_accuracy_is_not() -> None:
+    assert charts.is_steep(training(200), "perplexity")
+    rows = [{"name": "accuracy", "value": value} for value in (0.5, 0.9, float("nan"), 0.0)]
+    assert not charts.is_steep(metrics(rows), "accuracy")
+    assert not charts.is_steep(metrics(rows), "perplexity")
+
+
 def test_shares_are_not_written_in_thousandths() -> None:
     for scale, form in ((1.0, "~g"), (5000.0, "~s")):
         points = charts.curve_points(training(20), "perplexity", "step", 0).assign(run="a")
