@@ -12,7 +12,8 @@ from processes import start, wait_for_steps
 from toolkit.config import resolve
 from toolkit.errors import DataError, FormatError, UsageError
 from toolkit.pretrain import checkpoint
-from toolkit.pretrain.pretrain import Trainer, pretrain, resume
+from toolkit.pretrain.pretrain import pretrain, resume
+from toolkit.pretrain.trainer import Trainer
 from toolkit.runs.reader import read_metrics, read_run
 from toolkit.text.prepare import prepare
 from toolkit.text.vocab import Vocabulary
@@ -102,7 +103,7 @@ def test_a_damaged_checkpoint_is_passed_over_aloud(tmp_path, caplog, damage) -> 
 
 
 def test_without_a_sound_checkpoint_the_reason_is_said(tmp_path) -> None:
-    with pytest.raises(FormatError, match="no sound checkpoint.*holds none yet"):
+    with pytest.raises(FormatError, match=r"no sound checkpoint.*holds none yet"):
         trainer(tmp_path, "float32").restore(tmp_path)
 
 
@@ -149,11 +150,11 @@ def test_kill_9_at_random_moments_changes_nothing(tmp_path) -> None:
         process.communicate()
         process = start(tmp_path, resume=folder.name)
         wait_for_steps(tmp_path, process)
-    out, err = process.communicate(timeout=300)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     shutil.move(folder, tmp_path / "killed")
     process = start(tmp_path, *sets)
-    out, err = process.communicate(timeout=300)
+    _, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     (straight,) = (tmp_path / "runs").iterdir()
     frames = [read_metrics(path) for path in (tmp_path / "killed", straight)]

@@ -12,7 +12,8 @@ from toolkit.bilm.folder import load_model
 from toolkit.config import Settings, resolve
 from toolkit.errors import DataError, FormatError, ToolkitError, UsageError
 from toolkit.files import read_json
-from toolkit.pretrain.pretrain import Trainer, pretrain
+from toolkit.pretrain.pretrain import pretrain
+from toolkit.pretrain.trainer import Trainer
 from toolkit.runs.reader import read_run
 from toolkit.text.prepare import prepare
 from toolkit.text.vocab import Vocabulary
