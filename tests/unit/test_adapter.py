@@ -231,15 +231,17 @@ def test_equal_seeds_repeat_a_run_exactly(data, model, tmp_path, head):
     assert (np.stack(left["probabilities"]) != np.stack(third["probabilities"])).any()
 
 
-def test_training_stops_after_patience_and_keeps_the_best_epoch(data, model, tmp_path):
-    settings = settings_for(data, tmp_path, epochs=20, patience=2, learning_rate=0.2)
-    evaluate(TASK, source_of(model, settings), settings, tmp_path / "runs")
+def test_training_stops_after_patience_and_keeps_the_best_epoch(data, tmp_path):
+    settings = settings_for(data, tmp_path, mix="none", patience=2)
+    source = LayerSource("drawn", "f" * 16, "warm", 3, 16, drawn)
+    evaluate(TASK, source, settings, tmp_path / "runs")
     run = load_run(list_runs(tmp_path / "runs")[0].folder)
     results, dev = run.results, run.results["metrics"][1]
     assert results["epochs"] == min(20, results["best_epoch"] + 2)
     frame = read_predictions(run.summary.folder)
     own = frame[frame["split"] == "dev"]
     assert (own["gold"] == own["predicted"]).mean() == pytest.approx(dev["value"])
+    assert dev["last"] < dev["value"]  # else the predictions of the last epoch would have passed, too
 
 
 def test_layers_are_encoded_once_for_all_mixes_seeds_and_later_calls(data, model, tmp_path):
