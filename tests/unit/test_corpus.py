@@ -5,7 +5,7 @@ import lzma
 import tracemalloc
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.errors import DataError, UsageError
@@ -100,6 +100,12 @@ def test_roles_go_by_the_first_word_of_the_name(tmp_path):
     assert names(roles.test) == ["test_2.gz"]
 
 
+def test_the_wikipedia_folder_falls_into_its_roles(shared_data):
+    roles = split_roles(resolve([shared_data / "pretrain_wiki_en"]))
+    assert names(roles.train) == [f"train-{n:02}.txt.xz" for n in range(20)]
+    assert names(roles.valid) + names(roles.test) == ["valid.txt.xz", "test.txt.xz"]
+
+
 @pytest.mark.parametrize("suffix", ["", *PACKERS])
 def test_lines_come_decompressed_without_ends_and_without_a_byte_order_mark(tmp_path, suffix):
     path = tmp_path / f"a.txt{suffix}"
@@ -138,6 +144,7 @@ def test_damaged_compressed_files_are_named(tmp_path, suffix, damage):
         list(lines(path))
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"])), st.integers(8, 40))
 def test_cutting_long_lines_loses_nothing_and_keeps_the_limit(tmp_path_factory, text, limit):
     path = tmp_path_factory.mktemp("cut") / "a.txt"

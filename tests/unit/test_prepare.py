@@ -17,7 +17,7 @@ from toolkit.text import prepared as prepared_module
 from toolkit.text import workers
 from toolkit.text.prepare import prepare
 from toolkit.text.tokenize import Tokenizer
-from toolkit.text.workers import Recipe, Source
+from toolkit.text.workers import Chunk, Recipe, Source
 
 ONE = Text(processes=1)
 PARAGRAPHS = [f"Paragraph {n} is here, with Mr. Smith. It ends after {n % 7} words." for n in range(400)]
@@ -264,6 +264,18 @@ def test_no_more_than_a_few_chunks_are_read_ahead(tmp_path, monkeypatch):
     for done, _ in enumerate(results, start=1):
         assert read - done <= 4
     assert done == read > 50
+
+
+def test_workers_drop_their_work_when_reading_fails():
+    def chunks():
+        for _ in range(3):  # each would take a worker most of a minute
+            yield Chunk(0, ["Some text, in raw sentences. " * 100] * 10_000, 1)
+        raise DataError("a bad byte")
+
+    start = time.monotonic()
+    with pytest.raises(DataError, match="a bad byte"):
+        list(workers.tokenised(chunks(), [Source(Path("a.txt"), "train", "raw", "")], Recipe("en", False, 0.0), 2))
+    assert time.monotonic() - start < 20
 
 
 SCRIPT = """

@@ -1,10 +1,12 @@
+import itertools
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.text import tokenize
+from toolkit.text.corpus import lines
 from toolkit.text.tokenize import Tokenizer, detect_input, method
 
 UNICODE = st.text(st.characters(exclude_categories=["Cs"]))
@@ -43,6 +45,7 @@ def test_a_word_of_ten_thousand_bytes_goes_through_unharmed():
 
 @pytest.mark.parametrize("language", ["en", "fr", "zh", "xx"])
 @pytest.mark.parametrize("kind", ["raw", "tokenised"])
+@settings(deadline=None)
 @given(text=UNICODE | ENGLISH_LIKE)
 def test_tokens_hold_no_white_space_and_no_text_is_lost(language, kind, text):
     sentences = Tokenizer(language, False, kind).sentences(text)
@@ -84,3 +87,18 @@ def test_chinese_without_rjieba_is_single_characters_and_said_so(monkeypatch):
 )
 def test_tokenised_text_is_told_by_its_commas_and_full_stops(line, kind):
     assert detect_input([line]) == kind
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("pretrain_wiki_en/train-00.txt.xz", "raw"),
+        ("pretrain_misc/abc.txt.xz", "raw"),
+        ("zh_wiki/zh_wiki.txt.xz", "raw"),
+        ("pretrain_misc/brown.txt.xz", "tokenised"),
+        ("pretrain_misc/masc.txt.xz", "tokenised"),
+        ("wikitext2_eval/valid.txt", "tokenised"),
+    ],
+)
+def test_published_corpora_are_told_apart(shared_data, name, kind):
+    assert detect_input(itertools.islice(lines(shared_data / name), 2000)) == kind

@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolkit.errors import FormatError, UsageError
@@ -73,6 +73,7 @@ def test_a_missing_file_is_named(tmp_path):
         Vocabulary.load(tmp_path / "gone.txt")
 
 
+@settings(deadline=None)
 @given(st.lists(WORDS, unique=True, max_size=20))
 def test_save_and_load_keep_every_word(tmp_path_factory, words):
     path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"

@@ -3,7 +3,6 @@
 import functools
 import hashlib
 import multiprocessing
-import multiprocessing.connection
 import os
 import signal
 import threading
@@ -12,6 +11,7 @@ from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
 import numpy as np
@@ -98,7 +98,8 @@ def tokenised(
         return
     # Not fork: TensorFlow's threads may run in this process, and a forked child would inherit their locks.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker)
+    stop, held = context.Pipe(duplex=False)  # the workers see it close when this process gives up or dies
+    pool = ProcessPoolExecutor(workers, mp_context=context, initializer=_start_worker, initargs=(stop,))
     waiting: deque[tuple[Chunk, Future[Counted]]] = deque()
     try:
         for chunk in chunks:
@@ -116,20 +117,25 @@ def tokenised(
             "try --set text.processes=1"
         ) from None
     finally:
+        held.close()
         pool.shutdown(cancel_futures=True)
+        stop.close()
 
 
-def _start_worker() -> None:
+_given_up = threading.Event()
+
+
+def _start_worker(stop: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the parent ends the workers
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_watch, args=(stop,), daemon=True).start()
 
 
-def _end_with_parent() -> None:
-    """Leave when the parent was killed: the queue of a worker never closes by itself."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        multiprocessing.connection.wait([parent.sentinel])
-        os._exit(1)
+def _watch(stop: Connection) -> None:
+    """Cut the work short when the parent gives up, and leave when it is gone: a worker's queue never closes."""
+    wait([stop])
+    _given_up.set()
+    wait([multiprocessing.parent_process().sentinel])
+    os._exit(1)
 
 
 @functools.cache
@@ -144,6 +150,8 @@ def _count(lines: list[str], split: str, kind: InputKind, recipe: Recipe) -> Cou
     ids: dict[str, list[int]] = {name: [] for name in SPLITS}
     lengths: dict[str, list[int]] = {name: [] for name in SPLITS}
     for line in lines:
+        if _given_up.is_set():
+            break  # nobody waits for the result
         where = "valid" if split == "train" and _is_held_out(line, recipe.held_out) else split
         for tokens in tokenizer.sentences(line):
             ids[where] += [number.setdefault(token, len(number)) for token in tokens]
