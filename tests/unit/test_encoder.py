@@ -1,5 +1,6 @@
 """Encoding: equal to the oracle for every shape of model, and a sentence's vectors depend on the sentence alone."""
 
+import hashlib
 import itertools
 import subprocess
 import sys
@@ -86,6 +87,11 @@ def test_warm_encoding_starts_from_the_fixed_sentence(tiny_model, model):
     expected = [oracle.encode(sentence, state)[0] for sentence in SENTENCES]
     assert_close(Encoder(model).encode(SENTENCES), expected)
     assert np.abs(expected[0] - oracle.encode(SENTENCES[0])[0]).max() > 0.01  # the state matters in this model
+
+
+def test_the_warming_never_changes():
+    mark = hashlib.sha256(f"{PASSES} {WARMING}".encode()).hexdigest()[:16]
+    assert mark == "482a6103b825a4d6", "every warm vector ever dumped came from the old sentence"
 
 
 @pytest.mark.parametrize("state", ["warm", "zero"])
