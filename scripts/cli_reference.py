@@ -14,7 +14,8 @@ def reference() -> str:
     """Return the reference as Markdown: the overview, then every command's help."""
     parts = ["# Command line\n\nMade by `python scripts/cli_reference.py`; do not edit.\n"]
     for words in [[], *commands()]:
-        result = CliRunner().invoke(app, [*words, "--help"], prog_name="toolkit", env={"COLUMNS": "100", "TERM": "dumb"})
+        plain = {"COLUMNS": "100", "TERM": "dumb"}
+        result = CliRunner().invoke(app, [*words, "--help"], prog_name="toolkit", env=plain)
         parts.append(f"## `{' '.join(['toolkit', *words])}`\n\n```\n{result.output.strip()}\n```\n")
     return "\n".join(parts)
 

@@ -17,7 +17,7 @@ def problem(seed: int = 0):
 
 
 def test_loss_and_gradient_equal_those_of_tensorflow_on_the_same_candidates() -> None:
-    rng, h, weight, bias, targets = problem()
+    _, h, weight, bias, targets = problem()
     draws = [log_uniform_sample(V, S, np.random.default_rng((1, d))) for d in range(2)]
     sampled, log_expected = np.stack([d[0] for d in draws]), np.stack([d[1] for d in draws])
     targets[0, 0] = sampled[0, 3]  # an accidental hit

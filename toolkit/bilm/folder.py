@@ -134,7 +134,7 @@ def load_model(path: Path) -> Model:
 
 
 def _load_zip(path: Path) -> Model:
-    """The NLPL layout: options.json, model.hdf5, perhaps vocab.txt at the top level (a word list, not our softmax's)."""
+    """The NLPL layout: options.json and model.hdf5 at the top level; its vocab.txt, if any, is not of a softmax."""
     with zipfile.ZipFile(path) as archive:
         try:
             options = json.loads(archive.read(OPTIONS))
