@@ -13,7 +13,7 @@ from toolkit.runs.reader import list_runs
 HERE = Path(__file__).parent
 
 # A picture of our own: Streamlit would fetch an emoji or a symbol for the tab from another host.
-st.set_page_config(page_title="ELMo toolkit", page_icon=HERE / "icon.svg", layout="wide")
+st.set_page_config(page_title="ELMo toolkit", page_icon=HERE / "icon.svg", layout="wide", initial_sidebar_state=240)
 st.logo(str(HERE / "logo.svg"), icon_image=str(HERE / "icon.svg"), size="large")
 st.html(HERE / "style.css")
 page = st.navigation(pages())

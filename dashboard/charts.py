@@ -16,7 +16,8 @@ DASHES = ((1, 0), (6, 3), (2, 2), (8, 3, 2, 3), (4, 4))
 MAX_POINTS = 2000
 MUTED = "#8A94A0"  # readable on both backgrounds
 
-LEGEND = alt.Legend(orient="top", symbolOpacity=1, symbolStrokeWidth=2, labelLimit=320)
+LEGEND_ROW = 40  # characters of labels that fit beside each other above a chart of half the page
+FEW = 30  # points of a line that are drawn as points too, so that a single one can be seen
 
 AXES = {"step": "step", "tokens": "training tokens", "seconds": "minutes since start"}
 
@@ -101,18 +102,20 @@ def curves(points: pd.DataFrame, runs: Sequence[str], name: str, x: str, log: bo
         smoothed: whether a smoothed line is drawn, with the raw one pale behind it.
     """
     finite = points[np.isfinite(points["value"]) & (points["value"] > 0 if log else True)]
+    finite = finite.assign(few=finite.groupby(["run", "line"])["x"].transform("size") <= FEW)
     lines = list(dict.fromkeys(points["line"]))
     base = alt.Chart(finite).encode(
-        x=alt.X("x:Q", title=AXES[x], axis=alt.Axis(format="~s" if x != "seconds" else "~g", tickCount=6)),
-        color=alt.Color("run:N", title=None, scale=alt.Scale(domain=list(runs)), legend=LEGEND),
-        strokeDash=_dash("line", lines),
+        x=alt.X("x:Q", title=AXES[x], axis=alt.Axis(format=_ticks(finite["x"].max()), tickCount=6)),
+        color=alt.Color("run:N", title=None, scale=alt.Scale(domain=list(runs)), legend=_legend(runs)),
     )
+    dashed = base.encode(strokeDash=_dash("line", lines))
     scale = alt.Scale(type="log", nice=False) if log else alt.Scale(zero=False)
-    # SI prefixes suit thousands; below one they would turn 0.7 into "700m".
-    axis = alt.Axis(format="~s" if finite["value"].max() >= 1000 else "~g", tickCount=5)
-    main = base.mark_line(strokeWidth=2, interpolate="linear").encode(
+    axis = alt.Axis(format=_ticks(finite["value"].max()), tickCount=5)
+    main = dashed.mark_line(strokeWidth=2).encode(
         y=alt.Y("smooth:Q", title=name.replace("_", " "), scale=scale, axis=axis)
     )
+    # Without the dash pattern, which would give the legend filled symbols that dark pages swallow.
+    dots = base.transform_filter("datum.few").mark_point(filled=True, size=30, opacity=1).encode(y="smooth:Q")
     over = base.mark_point(size=60, opacity=0).encode(
         y=alt.Y("smooth:Q", title=name.replace("_", " ")),
         tooltip=[
@@ -122,7 +125,7 @@ def curves(points: pd.DataFrame, runs: Sequence[str], name: str, x: str, log: bo
             alt.Tooltip("value:Q", title=name.replace("_", " "), format=",.4~g"),
         ],
     )
-    layers = [base.mark_line(strokeWidth=1, opacity=0.3).encode(y=alt.Y("value:Q", title=name)), main, over]
+    layers = [dashed.mark_line(strokeWidth=1, opacity=0.3).encode(y=alt.Y("value:Q", title=name)), main, dots, over]
     return alt.layer(*(layers if smoothed else layers[1:])).properties(height=300)
 
 
@@ -130,7 +133,20 @@ def _dash(column: str, values: Sequence[str]) -> alt.StrokeDash:
     """Return a dash pattern a value, a second cue beside the colour; one value needs no legend."""
     patterns = [list(DASHES[i % len(DASHES)]) for i in range(len(values))]
     scale = alt.Scale(domain=list(values), range=patterns)
-    return alt.StrokeDash(f"{column}:N", title=None, scale=scale, legend=LEGEND if len(values) > 1 else None)
+    return alt.StrokeDash(
+        f"{column}:N", title=None, scale=scale, legend=_legend(values, 500) if len(values) > 1 else None
+    )
+
+
+def _legend(labels: Sequence[str], size: int = 100) -> alt.Legend:
+    """Return a legend above the chart: one row where the labels fit, else one below the other; symbols of a size."""
+    columns = {"columns": 1} if sum(map(len, labels)) > LEGEND_ROW else {}
+    return alt.Legend(orient="top", symbolOpacity=1, symbolStrokeWidth=2, symbolSize=size, labelLimit=320, **columns)
+
+
+def _ticks(largest: float) -> str:
+    """Return the number format of an axis: SI prefixes from ten thousand on; below one they would say 700m for 0.7."""
+    return "~s" if largest >= 10_000 else ",~r"
 
 
 def difference_interval(difference: float, low: float, high: float) -> alt.LayerChart:
@@ -158,7 +174,7 @@ def mix_weights(mixes: pd.DataFrame) -> alt.LayerChart:
     base = alt.Chart(mixes).encode(
         x=alt.X("layer:N", title=None, sort=layers, axis=alt.Axis(labelAngle=0)),
         xOffset=alt.XOffset("side:N", sort=sides),
-        color=alt.Color("side:N", title=None, scale=alt.Scale(domain=sides), legend=LEGEND),
+        color=alt.Color("side:N", title=None, scale=alt.Scale(domain=sides), legend=_legend(sides)),
     )
     bars = base.mark_bar(opacity=0.55, cornerRadiusEnd=2).encode(
         y=alt.Y("mean(weight):Q", title="softmax weight", scale=alt.Scale(domainMin=0), axis=alt.Axis(format=".0%"))
@@ -177,10 +193,10 @@ def mix_history(history: pd.DataFrame) -> alt.Chart:
     Args:
         history: one row a side, step, seed and layer: side, step, seed, layer, weight.
     """
-    sides = list(dict.fromkeys(history["side"]))
+    sides, layers = (list(dict.fromkeys(history[column])) for column in ("side", "layer"))
     base = alt.Chart(history).encode(
-        x=alt.X("step:Q", title="step", axis=alt.Axis(format="~s", tickCount=5)),
-        color=alt.Color("layer:N", title=None, sort=list(dict.fromkeys(history["layer"])), legend=LEGEND),
+        x=alt.X("step:Q", title="step", axis=alt.Axis(format=_ticks(history["step"].max()), tickCount=5)),
+        color=alt.Color("layer:N", title=None, sort=layers, legend=_legend(layers)),
         strokeDash=_dash("side", sides),
     )
     title = "softmax weight"

@@ -9,6 +9,7 @@ from dashboard.components import escape
 from toolkit.senses.neighbours import Neighbour, Occurrences
 
 WINDOW = 6  # tokens on each side
+SENSES_NAMED = 3  # in the summary of a word; WordNet has 38 for "light"
 SENSE_COLORS = {True: "green", False: "orange"}
 
 
@@ -65,8 +66,11 @@ def neighbour_frame(occurrences: Occurrences, by_layer: Sequence[Sequence[Neighb
 
 
 def sense_counts(occurrences: Occurrences, indices: Sequence[int]) -> str:
-    """Return "54 occurrences; senses: river 20, money 34", the frequent first."""
+    """Return "54 occurrences; senses: money 34, river 20", the frequent first, of many only those."""
     number = f"{len(indices):,} occurrence{'' if len(indices) == 1 else 's'}"
     senses = pd.Series([occurrences.senses[index] for index in indices])
     counts = senses[senses != ""].value_counts()
-    return number + ("; senses: " + ", ".join(f"{sense} {n:,}" for sense, n in counts.items()) if len(counts) else "")
+    if counts.empty:
+        return number
+    shown = ", ".join(f"{sense} {n:,}" for sense, n in counts.head(SENSES_NAMED).items())
+    return f"{number}; senses: {shown}" + (f" and {len(counts) - SENSES_NAMED} more" * (len(counts) > SENSES_NAMED))

@@ -30,6 +30,7 @@ def runs_frame(runs: Sequence[RunSummary], baseline: RunSummary | None) -> pd.Da
     for run in runs:
         score = run.main_score
         row: dict[str, Any] = {
+            "details": f"run_detail?run={run.id}",
             "name": run.name or run.id,
             "kind": run.kind,
             "task": run.task or "",
@@ -43,7 +44,6 @@ def runs_frame(runs: Sequence[RunSummary], baseline: RunSummary | None) -> pd.Da
         row["tags"] = list(run.notes.tags)
         if any(other.notes.archived for other in runs):
             row["archived"] = run.notes.archived
-        row["details"] = f"run_detail?run={run.id}"
         rows.append(row)
     return pd.DataFrame(rows)
 

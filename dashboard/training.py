@@ -16,7 +16,8 @@ def training_curves(runs: list[RunSummary], page: str) -> None:
         runs: readable runs, in the order that gives their colours.
         page: begins the keys of the controls, which are URL parameters.
     """
-    tables = {run.id: data.metrics_of(run) for run in runs}
+    tables = {run.id: table for run in runs if len(table := data.metrics_of(run))}
+    runs = [run for run in runs if run.id in tables]
     names = list(dict.fromkeys(name for table in tables.values() for name in table["name"]))
     components.section(
         "How did training go?", "Values as they were logged; with smoothing they stand pale behind the curve."

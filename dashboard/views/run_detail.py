@@ -49,11 +49,12 @@ def parts(run: Run) -> None:
         everything = st.toggle("All settings", key="detail_all", bind="query-params")
         settings = run.settings if everything else relevant
         rows = [(key, str(value)) for key, value in settings.items()]
-        components.table(pd.DataFrame(rows, columns=["setting", "value"]), "Settings", "detail-settings", height=320)
+        frame = pd.DataFrame(rows, columns=["setting", "value"])
+        components.table(frame, "Settings", "detail-settings")
     with right:
         components.section("Where it comes from", "The command, the machine, the versions and what it read.")
         facts = pd.DataFrame(tables.manifest_facts(run.manifest), columns=["what", "value"])
-        components.table(facts, "Manifest", "detail-manifest", height=320)
+        components.table(facts, "Manifest", "detail-manifest")
     left, right = st.columns(2, gap="large")
     with left:
         components.section("Files", str(len(files := run_files(folder))) + " in the run folder.")
@@ -65,7 +66,11 @@ def parts(run: Run) -> None:
         )
     with right:
         components.section("Log", "The last 200 lines.")
-        st.code(log_tail(folder) or "empty", language=None, height=300, wrap_lines=True)
+        log = log_tail(folder)
+        if log:
+            st.code(log, language=None, height=300, wrap_lines=True)
+        else:
+            st.info("This run logged no lines.")
 
 
 def mix(run: Run) -> None:
@@ -96,7 +101,8 @@ chosen = st.selectbox("Run", ids, key="run", bind="query-params", help="The link
 run = load_run(data.run_by_id(chosen).folder)
 top(run)
 if run.summary.status != schema.UNREADABLE:
-    training_curves([run.summary], "detail")
+    if run.summary.kind != "senses":  # nothing is trained there
+        training_curves([run.summary], "detail")
     mix(run)
 parts(run)
 notes_editor([run.summary])

@@ -86,12 +86,14 @@ def run_table(shown: list[RunSummary], baseline: RunSummary | None) -> None:
         selection_mode="multi-row",
         selection_default={"selection": {"rows": [i for i, run in enumerate(ids) if run in chosen]}},
         column_config={
-            "name": st.column_config.TextColumn(width=190),
+            "details": st.column_config.LinkColumn(display_text="open", width=60),
+            "name": st.column_config.TextColumn(width=225),
+            "metric": st.column_config.TextColumn(width=130),
             "score": st.column_config.TextColumn(
                 width=150, help="Half the width of the 95 % interval stands behind ±."
             ),
             "status": components.status_column(),
-            "details": st.column_config.LinkColumn(display_text="open", width="small"),
+            "tags": st.column_config.ListColumn(width=130),
         },
     )
 

@@ -103,6 +103,20 @@ def test_colours_follow_the_order_of_selection() -> None:
     assert spec["layer"][0]["encoding"]["color"]["scale"]["domain"] == ["b", "a"]
 
 
+def test_a_single_value_can_be_seen() -> None:
+    rows = [{"name": "perplexity", "value": 200.0, "split": "valid", "kind": "full", "step": 5}]
+    points = charts.curve_points(metrics(rows), "perplexity", "step", 0).assign(run="a")
+    svg = charts.to_svg(charts.curves(points, ["a"], "perplexity", "step", False, False), "one value")
+    assert 'aria-roledescription="point"' in svg
+
+
+def test_labels_too_long_for_a_row_stand_below_each_other() -> None:
+    for runs, columns in ((["a", "b"], None), (["rotten_tomatoes-learned-bilstm-s1", "rotten_tomatoes-none-s1"], 1)):
+        points = pd.concat([charts.curve_points(training(9), "perplexity", "step", 0).assign(run=run) for run in runs])
+        spec = charts.curves(points, runs, "perplexity", "step", False, False).to_dict()
+        assert spec["layer"][0]["encoding"]["color"]["legend"].get("columns") == columns
+
+
 def test_perplexity_is_steep_and_accuracy_is_not() -> None:
     assert charts.is_steep(training(200), "perplexity")
     rows = [{"name": "accuracy", "value": value} for value in (0.5, 0.9, float("nan"), 0.0)]
@@ -111,7 +125,7 @@ def test_perplexity_is_steep_and_accuracy_is_not() -> None:
 
 
 def test_shares_are_not_written_in_thousandths() -> None:
-    for scale, form in ((1.0, "~g"), (5000.0, "~s")):
+    for scale, form in ((1.0, ",~r"), (50_000.0, "~s")):
         points = charts.curve_points(training(20), "perplexity", "step", 0).assign(run="a")
         points["value"] *= scale / points["value"].max()
         spec = charts.curves(points, ["a"], "perplexity", "step", False, False).to_dict()

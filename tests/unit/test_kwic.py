@@ -59,3 +59,9 @@ def test_without_senses_there_is_no_sense_column(tmp_path: Path) -> None:
     occurrences = load(senses_run(tmp_path, labelled=False) / schema.OCCURRENCES)
     assert "sense" not in occurrence_frame(occurrences, occurrences.of("bank"))
     assert sense_counts(occurrences, occurrences.of("bank")) == "26 occurrences"
+
+
+def test_of_many_senses_only_the_frequent_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    occurrences = load(senses_run(tmp_path) / schema.OCCURRENCES)
+    monkeypatch.setattr("dashboard.kwic.SENSES_NAMED", 1)
+    assert sense_counts(occurrences, occurrences.of("bank")) == "26 occurrences; senses: money 14 and 1 more"

@@ -132,6 +132,7 @@ def test_every_kind_of_damage_is_told_and_none_raises(tmp_path: Path) -> None:
         assert words in runs[folders[kind]].problem, kind
     unreadable = {kind for kind, folder in folders.items() if runs[folder].status == schema.UNREADABLE}
     assert unreadable == {"manifest-json", "manifest-keys", "newer", "no-manifest"}
+    assert {runs[folders[kind]].name for kind in unreadable} == {f"broken-{kind}-s1" for kind in unreadable}
     assert "config.toml" in load_run(folders["config"]).summary.problem
     with pytest.raises(FormatError, match="not a readable Parquet"):
         read_predictions(folders["parquet"])

@@ -45,7 +45,8 @@ class RunSummary:
         folder: its path.
         status: as written, or derived: "stalled", "crashed", "unreadable".
         problem: what is damaged, "" for a healthy run.
-        kind, name, group, seed, task: of the manifest; "" or None where unreadable.
+        kind, name: of the manifest, or of the folder's name where the manifest cannot be read.
+        group, seed, task: of the manifest; "" or None where unreadable.
         started, ended: UTC.
         progress, seconds_left: of a running one, where the run says so.
         metrics: the scores of results.json; empty until written.
@@ -186,7 +187,9 @@ def summarise(folder: Path) -> RunSummary:
         manifest = _manifest(folder)
     except (FormatError, OSError) as error:
         problems.insert(0, _short(error, folder))
-        return RunSummary(folder.name, folder, schema.UNREADABLE, "; ".join(problems), notes=notes)
+        named = schema.RUN_FOLDER.fullmatch(folder.name)
+        kind, name = named.groups() if named else ("", "")
+        return RunSummary(folder.name, folder, schema.UNREADABLE, "; ".join(problems), kind, name, notes=notes)
     metrics: list[Metric] = []
     if (folder / schema.RESULTS).exists():
         try:

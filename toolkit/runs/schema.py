@@ -33,7 +33,7 @@ UNREADABLE = "unreadable"  # … or of a folder that it cannot read as a run
 
 HEARTBEAT_SECONDS = 10.0
 RUN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")  # no separator and no leading dot: never a path out of the store
-RUN_FOLDER = re.compile(rf"\d{{8}}T\d{{6}}-({'|'.join(KINDS)})-.+")
+RUN_FOLDER = re.compile(rf"\d{{8}}T\d{{6}}-({'|'.join(KINDS)})-(.+)")  # kind and name
 
 # The settings that can change what a run of a kind computes. Everything else in config.toml is of no account to it.
 SECTIONS: dict[str, tuple[str, ...]] = {
