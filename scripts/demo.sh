@@ -12,7 +12,7 @@ say toolkit data get demo-text
 TEXT=$(toolkit data get demo-text --json | python -c 'import json, sys; print(json.load(sys.stdin)["path"])')
 say toolkit pretrain --corpus "$TEXT" --preset tiny --minutes "${DEMO_MINUTES:-3}" --name "$RUN"
 say toolkit evaluate --task rotten_tomatoes --model "$RUN" --mix none,learned --seeds 2
-say toolkit senses index "$RUN" --wordnet --words bank,spring,plant,star,match,bass --name "$RUN"
+say toolkit senses index "$RUN" --wordnet --words bank,spring,plant,star,match,bass --name "$RUN-senses"
 say toolkit runs list
 [ -z "${CI:-}" ] || exit 0
 say toolkit dashboard

@@ -25,7 +25,7 @@ def plain_layer(spec: BiLMSpec, x, c, h, kernel, bias, *projection):
     outputs = []
     for x_t in tf.unstack(x):
         *_, c, m = gates(tf.matmul(tf.concat([x_t, h], -1), kernel) + bias[:, None], c, spec.cell_clip)
-        h = clip(tf.matmul(m, projection[0]) if projection else m, spec.proj_clip)
+        h = clip(tf.matmul(m, projection[0]), spec.proj_clip) if projection else m
         outputs.append(h)
     return tf.stack(outputs), c, h
 

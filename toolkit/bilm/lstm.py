@@ -63,8 +63,8 @@ def run_layer(
     def step(t: tf.Tensor, c: tf.Tensor, h: tf.Tensor, outputs: tf.TensorArray) -> tuple:
         z = tf.matmul(tf.concat([x[t], h], -1), layer.kernel) + bias
         *_, new_c, m = gates(z, c, spec.cell_clip)
-        new_h = m if layer.projection is None else tf.matmul(m, layer.projection)
-        new_h = clip(new_h, spec.proj_clip)
+        # Without a projection there is nothing that proj_clip would clip, as in TensorFlow's LSTMCell.
+        new_h = m if layer.projection is None else clip(tf.matmul(m, layer.projection), spec.proj_clip)
         keep = mask[t]
         outputs = outputs.write(t, tf.where(keep, new_h, 0.0))
         return t + 1, tf.where(keep, new_c, c), tf.where(keep, new_h, h), outputs

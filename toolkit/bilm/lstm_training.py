@@ -45,7 +45,7 @@ def training_layer(spec: BiLMSpec, unroll_steps: int, dtype: tf.DType) -> Layer:
 
     @compiled
     def output_gradient(h: tf.Tensor, from_above: tf.Tensor, from_next: tf.Tensor) -> tf.Tensor:
-        return _through_clip(h, from_above + from_next, spec.proj_clip)
+        return _through_clip(h, from_above + from_next, spec.proj_clip if spec.has_projection else None)
 
     @compiled
     def bounded(h: tf.Tensor) -> tf.Tensor:
@@ -57,7 +57,7 @@ def training_layer(spec: BiLMSpec, unroll_steps: int, dtype: tf.DType) -> Layer:
         for x_t in tf.unstack(x, unroll_steps):
             inputs.append(tf.concat([x_t, outputs[-1]], -1))
             gate, c, m = step(tf.matmul(inputs[-1], kernel), bias[:, None], cells[-1])
-            outputs.append(bounded(tf.matmul(m, projection[0]) if projection else m))
+            outputs.append(bounded(tf.matmul(m, projection[0])) if projection else m)
             kept.append(gate)
             cells.append(c)
             ms.append(m)
