@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Iterable
 
+MANY = 20  # names beyond which a message does not list them all
+
 
 class ToolkitError(Exception):
     """An expected failure: one line that says what is wrong, where, with both values, and what to do.
@@ -35,9 +37,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         known: the names that exist.
 
     Returns:
-        "did you mean 'x'? Known: a, b, x" (the nearest name only where one is near).
+        "did you mean 'x'? Known: a, b, x"; the nearest name only where one is near, and of many names the nearest only.
     """
     known = sorted(known)
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"{hint}Known: {', '.join(known) if known else 'none'}"
+    hint = f"did you mean {near[0]!r}?" if near else ""
+    if len(known) <= MANY:
+        return f"{hint} Known: {', '.join(known) if known else 'none'}".lstrip()
+    return hint or f"none of the {len(known)} known names is near"
