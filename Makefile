@@ -12,7 +12,7 @@ demo: $(VENV)/.demo
 test: lint test-fast test-slow test-browser
 
 test-fast: $(VENV)/.dev
-	$(BIN)/python -m pytest -m "not slow and not browser"
+	$(BIN)/python -m pytest -m "not slow and not browser" -n auto --dist loadfile
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -m "slow and not browser" --timeout=1500

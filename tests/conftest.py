@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,9 @@ WORDS = ("the", "a", "of", "bank", "river", "money", "was", "is", "spring", "wat
 
 def pytest_configure(config: pytest.Config) -> None:
     """Leave the slow and the browser tier out unless a marker expression or a path asks for them."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        # A shell starts background jobs so, and children inherit it: the tests of Ctrl-C would wait in vain.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not config.option.markexpr and config.args_source != pytest.Config.ArgsSource.ARGS:
         config.option.markexpr = "not slow and not browser"
 

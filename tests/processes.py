@@ -17,8 +17,8 @@ def start(folder: Path, *changes: str, resume: str | None = None) -> subprocess.
         command += ["--resume", resume]
     else:
         command += ["--corpus", str(folder / "train.txt"), "--preset", "tiny"]
-        sets += ["pretrain.batch_size=8", "model.dim=32", "model.projection_dim=16", "pretrain.epochs=100000"]
-        sets += ["text.input=tokenised", *changes]
+        sets += ["pretrain.batch_size=8", "pretrain.unroll_steps=4", "pretrain.epochs=100000", "text.input=tokenised"]
+        sets += ["model.dim=32", "model.projection_dim=16", "model.filters=[[1, 8], [2, 8]]", *changes]
     command += [part for text in sets for part in ("--set", text)]
     return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 

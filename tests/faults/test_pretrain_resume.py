@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from processes import start, wait_for_steps
+from processes import wait_for_steps
 
 from toolkit.config import resolve
 from toolkit.errors import DataError, FormatError, UsageError
@@ -15,6 +15,7 @@ from toolkit.pretrain import checkpoint
 from toolkit.pretrain.pretrain import pretrain, resume
 from toolkit.pretrain.trainer import Trainer
 from toolkit.runs.reader import read_metrics, read_run
+from toolkit.runs.writer import RunWriter
 from toolkit.text.prepare import prepare
 from toolkit.text.vocab import Vocabulary
 
@@ -26,6 +27,8 @@ def settings(folder: Path, **changes):
         "pretrain.preset": "tiny",
         "model.dim": 32,
         "model.projection_dim": 16,
+        "model.filters": [(1, 8), (2, 8)],
+        "pretrain.unroll_steps": 4,  # a short unrolled graph is traced fast
         "pretrain.batch_size": 8,
         "pretrain.steps": 30,
         "text.input": "tokenised",
@@ -50,7 +53,6 @@ def steps(trainer: Trainer, count: int) -> list[float]:
     losses = []
     for _ in range(count):
         losses.append(trainer.graph.train(trainer.batches[trainer.step])[0])
-        trainer.step += 1
     return losses
 
 
@@ -68,6 +70,28 @@ def test_the_losses_after_a_restart_equal_those_of_an_uninterrupted_run(tmp_path
     again.restore(tmp_path / "run")
     assert again.step == 7
     assert steps(again, 40) == expected
+
+
+def test_an_interrupt_right_behind_a_step_counts_that_step(tmp_path, monkeypatch) -> None:
+    one = trainer(tmp_path, "float32")
+    train = one.graph.train
+
+    def interrupted(batch):
+        result = train(batch)
+        if int(one.graph.steps) == 4:
+            raise KeyboardInterrupt
+        return result
+
+    monkeypatch.setattr(one.graph, "train", interrupted)
+    with RunWriter.start(tmp_path / "runs", "pretrain", "interrupted", one.all_settings, 1) as run:
+        document = one.run(run)
+    assert document["stopped"] and document["steps"] == 4
+    monkeypatch.undo()
+    expected = steps(one, 5)
+    again = trainer(tmp_path, "float32")
+    again.restore(run.folder)
+    assert again.step == 4
+    assert steps(again, 5) == expected
 
 
 def test_the_last_two_checkpoints_and_the_best_are_kept(tmp_path) -> None:
@@ -137,7 +161,7 @@ def test_only_a_pretraining_run_can_be_resumed(tmp_path) -> None:
 
 
 @pytest.mark.slow
-def test_kill_9_at_random_moments_changes_nothing(tmp_path) -> None:
+def test_kill_9_at_random_moments_changes_nothing(tmp_path, start) -> None:
     """Ten kills of a real process, checkpointing all the time, against one uninterrupted run."""
     rng = np.random.default_rng(1)
     sets = ("pretrain.checkpoint_minutes=0.001", "pretrain.steps=400")

@@ -4,14 +4,14 @@ import json
 import signal
 
 import pytest
-from processes import start, wait_for_steps
+from processes import wait_for_steps
 
 from toolkit.bilm.folder import load_model
 from toolkit.runs.reader import read_run
 
 
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, "stopped"), (signal.SIGTERM, "killed")])
-def test_a_signal_leaves_a_run_with_a_model_that_loads(tmp_path, sent, status) -> None:
+def test_a_signal_leaves_a_run_with_a_model_that_loads(tmp_path, start, sent, status) -> None:
     process = start(tmp_path)
     folder = wait_for_steps(tmp_path, process)
     process.send_signal(sent)
@@ -24,7 +24,7 @@ def test_a_signal_leaves_a_run_with_a_model_that_loads(tmp_path, sent, status) -
     assert load_model(folder / "model").card["steps"] == document["steps"]
 
 
-def test_kill_9_leaves_no_half_written_model(tmp_path) -> None:
+def test_kill_9_leaves_no_half_written_model(tmp_path, start) -> None:
     process = start(tmp_path)
     folder = wait_for_steps(tmp_path, process)
     process.kill()

@@ -34,6 +34,8 @@ class TrainingGraph(tf.Module):
         self.sparse_slots = [tf.Variable(tf.fill(v.shape, accumulator)) for v in self.softmax]
         states = bilm.zero_state(settings.batch_size)
         self.states = tf.Variable(states[0]), tf.Variable(tf.cast(states[1], dtype))
+        # Counted inside the step: Ctrl-C can come between the step's end and any line behind it.
+        self.steps = tf.Variable(0, dtype=tf.int64)
         self._layer = training_layer(spec, settings.unroll_steps, dtype)
         # A fixed signature: the unrolled graph is traced once, whatever the number of distinct words.
         integers = lambda *shape: tf.TensorSpec(shape, tf.int32)  # noqa: E731
@@ -124,6 +126,7 @@ class TrainingGraph(tf.Module):
             )
         for variable, value in zip(self.states, states, strict=True):
             variable.assign(value)
+        self.steps.assign_add(1)
         return tf.no_op()
 
 

@@ -74,7 +74,7 @@ class Trainer:
         )
         self.total_steps = self.settings.steps or math.ceil(self.settings.epochs * self.batches.steps_per_epoch)
         self.tokens_per_step = self.settings.batch_size * self.settings.unroll_steps
-        self.step, self.seconds, self.validated = 0, 0.0, 0.0
+        self.seconds, self.validated = 0.0, 0.0
         self.perplexity: Perplexity | None = None
         self.best: float | None = None
         self.best_step: int | None = None
@@ -87,9 +87,15 @@ class Trainer:
     def restore(self, folder: Path) -> None:
         """Take up the state of a run's latest sound checkpoint."""
         progress = checkpoint.restore(folder, self.graph)
-        for field, value in vars(progress).items():
-            setattr(self, field, value)
+        self.graph.steps.assign(progress.step)
+        self.seconds, self.validated = progress.seconds, progress.validated
+        self.best, self.best_step = progress.best, progress.best_step
         logger.info("resuming at step %d", self.step)
+
+    @property
+    def step(self) -> int:
+        """Steps taken."""
+        return int(self.graph.steps)
 
     def run(self, run: RunWriter) -> dict[str, Any]:
         """Train until steps, epochs or minutes are over or Ctrl-C comes; then validate and export.
@@ -135,7 +141,6 @@ class Trainer:
                         f"step {self.step}: the gradients' norm is {norm} (sampled loss {loss}): lower "
                         f"pretrain.learning_rate ({self.settings.learning_rate})"
                     )
-                self.step += 1
                 seconds = time.perf_counter() - started
                 self.seconds += seconds
                 share = max(self.step / self.total_steps, self.seconds / limit)
