@@ -81,6 +81,24 @@ def mix_frame(runs: Sequence[RunSummary], histories: Sequence[list[dict[str, Any
     return pd.DataFrame(rows, columns=["side", "seed", "step", "layer", "weight", "gamma", "last"])
 
 
+def carried_on(mixes: pd.DataFrame) -> pd.DataFrame:
+    """Return the mixes over training with each seed's last weights repeated at the later steps of its side.
+
+    Seeds stop at different epochs; without this the mean over seeds would jump wherever one of them ends.
+
+    Args:
+        mixes: as from `mix_frame`, of any number of sides.
+
+    Returns:
+        side, seed, step, layer, weight.
+    """
+    parts = []
+    for side, rows in mixes.groupby("side", sort=False):
+        weights = rows.pivot_table(index="step", columns=["layer", "seed"], values="weight").ffill()
+        parts.append(weights.unstack().rename("weight").reset_index().assign(side=side))
+    return pd.concat(parts, ignore_index=True)
+
+
 def layer_label(layer: int) -> str:
     """Return "0 token" or "layer 2"."""
     return "0 token" if layer == 0 else f"layer {layer}"

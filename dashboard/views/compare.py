@@ -115,7 +115,11 @@ def layer_weights(comparison: Comparison) -> None:
             )
         )
     with right:
-        components.chart(charts.mix_history(mixes), "Weights of the scalar mix over training", "compare-mix-history")
+        components.chart(
+            charts.mix_history(tables.carried_on(mixes)),
+            "Weights of the scalar mix over training",
+            "compare-mix-history",
+        )
 
 
 def examples(comparison: Comparison) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dashboard import charts
+from dashboard import charts, tables
 from toolkit.runs.reader import METRIC_COLUMNS
 from toolkit.senses.neighbours import Purity
 
@@ -171,3 +171,14 @@ def test_svg_is_made_offline_and_names_the_chart() -> None:
 def test_a_card_shows_the_last_values_and_the_speed() -> None:
     rows = [{"value": 9.0, "step": 1}, {"value": 7.0, "step": 2}, {"name": "tokens_per_second", "value": 500.0}]
     assert charts.last_values(metrics(rows)) == {"perplexity": 7.0, "tokens/s": 500.0}
+
+
+def test_a_seed_that_stopped_early_keeps_its_last_weights_in_the_mean() -> None:
+    rows = [("A", 1, 0, 0.5), ("A", 1, 10, 0.4), ("A", 2, 0, 0.5), ("A", 2, 10, 0.6), ("A", 2, 20, 0.8)]
+    rows = [
+        (*row[:3], layer, weight) for row in rows for layer, weight in (("0 token", row[3]), ("layer 1", 1 - row[3]))
+    ]
+    frame = tables.carried_on(pd.DataFrame(rows, columns=["side", "seed", "step", "layer", "weight"]))
+    token = frame[frame["layer"] == "0 token"].groupby("step")["weight"].mean()
+    assert token.round(6).to_dict() == {0: 0.5, 10: 0.5, 20: 0.6}
+    assert frame.groupby(["step", "seed"])["weight"].sum().round(6).eq(1).all()
