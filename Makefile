@@ -25,7 +25,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 
 bench: $(VENV)/.dev
-	@for script in benchmarks/*.py; do [ -e "$$script" ] && $(BIN)/python "$$script"; done
+	@for script in benchmarks/*.py; do $(BIN)/python "$$script" || exit 1; done
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python %d.%d is too old: the toolkit needs 3.11 or newer. Name another one: make PYTHON=python3.12 ..." % sys.version_info[:2])'
