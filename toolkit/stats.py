@@ -40,18 +40,6 @@ def bootstrap_interval(
     return _percentiles(np.concatenate(list(blocks)))
 
 
-def wilson(correct: int, n: int) -> tuple[float, float]:
-    """Return the 95 % score interval of a proportion (Wilson 1927); it holds up near 0 and 1 and for small n.
-
-    Raises:
-        ValueError: n is below 1, or correct is not within 0 and n.
-    """
-    if n < 1 or not 0 <= correct <= n:
-        raise ValueError(f"{correct} right of {n} is no proportion")
-    interval = stats.binomtest(correct, n).proportion_ci(LEVEL, method="wilson")
-    return float(interval.low), float(interval.high)
-
-
 def t_interval(values: npt.ArrayLike) -> tuple[float, float]:
     """Return the 95 % t interval of a mean, such as that of a score over seeds.
 

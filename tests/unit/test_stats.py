@@ -37,18 +37,6 @@ def test_a_seed_repeats_and_another_does_not():
     assert stats.bootstrap_interval(values, seed=5) != stats.bootstrap_interval(values, seed=6)
 
 
-def test_wilson_interval_of_newcombe_1998():
-    # Newcombe (1998), Statistics in Medicine 17:857-872, table I, method 3: 81/263 and 0/20.
-    assert stats.wilson(81, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
-    assert stats.wilson(0, 20) == pytest.approx((0.0, 0.1611), abs=5e-5)
-
-
-def test_wilson_refuses_what_is_no_proportion():
-    for correct, n in ((3, 2), (-1, 2), (0, 0)):
-        with pytest.raises(ValueError, match="no proportion"):
-            stats.wilson(correct, n)
-
-
 def test_t_interval_agrees_with_the_formula_and_scipy():
     values = [0.81, 0.83, 0.80, 0.84, 0.82]
     half = 2.7764451 * statistics.stdev(values) / 5**0.5  # t of 4 degrees of freedom

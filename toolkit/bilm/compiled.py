@@ -1,6 +1,7 @@
 """Where XLA is used: element-wise pieces are compiled, matrix products stay outside it on a CPU."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 from toolkit.bilm.backend import tf
 
@@ -23,8 +24,8 @@ def product_dtype(compute_dtype: str) -> tf.DType:
 
 def _cpu_multiplies_bfloat16() -> bool:
     try:
-        with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:  # noqa: PTH123 - no real file
-            flags = next((line for line in file if line.startswith("flags")), "").split()
+        text = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace")
     except OSError:
         return False  # not Linux: no cheap way to know, and float32 is always right
+    flags = next((line for line in text.splitlines() if line.startswith("flags")), "").split()
     return "amx_bf16" in flags or "avx512_bf16" in flags
