@@ -25,6 +25,10 @@ class DataError(ToolkitError):
     """Text or task data that cannot be read as what it is meant to be."""
 
 
+class DiskFullError(ToolkitError):
+    """A file does not fit on its disk; what was there before is as it was."""
+
+
 class FormatError(ToolkitError):
     """A model folder, dump, checkpoint or run that is damaged, incomplete or of another kind."""
 

@@ -1,16 +1,29 @@
 """Files written whole or not at all, JSON, checksums and fingerprints: the one place that does them."""
 
+import errno
 import hashlib
 import json
+import logging
 import os
+import re
 import shutil
+import socket
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from toolkit.errors import DataError, FormatError
+from toolkit.errors import DataError, DiskFullError, FormatError
+from toolkit.process import is_alive
+
+logger = logging.getLogger(__name__)
+
+FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
+DAY = 86_400.0
+# .NAME.tmp-HOST-PID… is not finished yet, .NAME.old-HOST-PID is being replaced; the host as 8 hexadecimal digits.
+_TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<kind>tmp|old)-(?:(?P<host>[0-9a-f]{8})-(?P<pid>\d+)(?:-.*)?|.*)")
 
 
 @contextmanager
@@ -25,7 +38,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp-{os.getpid()}")
+    temporary = path.with_name(f".{path.name}.tmp-{_owner()}")
     try:
         yield temporary
         with temporary.open("rb") as file:  # the rename must not reach the disk before the content
@@ -39,16 +52,17 @@ def atomic_path(path: Path) -> Iterator[Path]:
 def atomic_folder(path: Path) -> Iterator[Path]:
     """Give a temporary folder beside `path` that takes its place when the block ends without an error.
 
-    An existing folder at `path` is replaced as a whole.
+    An existing folder at `path` is replaced as a whole. What killed processes left beside `path` is swept up first.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.tmp-", dir=path.parent))
+    sweep(path.parent)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.tmp-{_owner()}-", dir=path.parent))
     try:
         yield temporary
         temporary.chmod(0o755)
         if path.exists():
-            old = path.with_name(f".{path.name}.tmp-old-{os.getpid()}")
+            old = path.with_name(f".{path.name}.old-{_owner()}")
             path.rename(old)
             temporary.rename(path)
             shutil.rmtree(old)
@@ -56,6 +70,69 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             temporary.rename(path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what processes that were killed left behind in the middle of `atomic_path` or `atomic_folder`.
+
+    Left alone is what a living process of this host owns, and what another host may own until it is a day old. A
+    folder whose replacement was cut short between its two steps is put back.
+    """
+    for path in folder.glob(".*"):
+        match = _TEMPORARY.fullmatch(path.name)
+        if not match or path.is_symlink() or not _is_stale(path, match["host"], match["pid"]):
+            continue
+        final = folder / match["name"]
+        if match["kind"] == "old" and not final.exists():
+            logger.warning("%s is put back: a process was killed while it replaced it", final)
+            path.rename(final)
+            continue
+        logger.info("swept up %s, which a killed process left behind", path)
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)  # another process may be sweeping, too
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _is_stale(path: Path, host: str | None, pid: str | None) -> bool:
+    if pid is not None and host == _host():
+        return not is_alive(int(pid), None)
+    try:
+        newest = max(part.stat().st_mtime for part in (path, *path.glob("*")))
+    except FileNotFoundError:  # its owner has just finished
+        return False
+    return time.time() - newest > DAY
+
+
+def _owner() -> str:
+    return f"{_host()}-{os.getpid()}"
+
+
+def _host() -> str:
+    return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
+
+
+@contextmanager
+def room_for(path: Path, size: int = 0) -> Iterator[None]:
+    """Write something inside the block that needs `size` bytes at `path`; tell a full disk in one line.
+
+    Raises:
+        DiskFullError: fewer bytes are free before the block begins, or the disk or a quota was full inside it.
+    """
+    where = next(parent for parent in (path, *path.absolute().parents) if parent.exists())
+    if shutil.disk_usage(where).free < size:
+        raise DiskFullError(_no_room(path, where, size))
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL_DISK:
+            raise
+        raise DiskFullError(_no_room(path, where, size)) from None
+
+
+def _no_room(path: Path, where: Path, size: int) -> str:
+    needed = f"{size:,} bytes are needed" if size else "the disk is full"
+    return f"no room to write {path}: {needed}, {shutil.disk_usage(where).free:,} are free; free some space"
 
 
 def write_text(path: Path, text: str) -> None:
@@ -66,7 +143,12 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, value: Any) -> None:
     """Write a JSON document atomically: UTF-8, indented, not-a-number refused by `ValueError`."""
-    write_text(path, json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    write_text(path, json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """Return a JSON document as `write_json` writes it."""
+    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def read_json(path: Path) -> Any:

@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("toolkit", "tasks", "dashboard")
 
 # Parts of toolkit that everybody may import; they import each other only.
-BASE = {"errors", "files", "config", "stats", "progress", "memory", "hdf5", "packages"}
+BASE = {"errors", "files", "config", "stats", "process", "progress", "memory", "hdf5", "packages"}
 # What each other part may import besides itself and BASE.
 MAY_IMPORT = {
     "text": set(),

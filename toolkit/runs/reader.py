@@ -18,7 +18,7 @@ from toolkit.errors import FormatError, UsageError
 from toolkit.files import read_json
 from toolkit.runs import schema
 from toolkit.runs.notes import Notes, read_notes
-from toolkit.runs.process import is_alive
+from toolkit.process import is_alive
 from toolkit.runs.schema import Manifest, Metric
 
 MANIFEST = TypeAdapter(Manifest)

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import json
+import logging
 import math
 import os
 import platform
@@ -12,7 +13,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import FrameType, TracebackType
@@ -23,11 +25,13 @@ import pandas as pd
 import toolkit
 from toolkit.config import Settings
 from toolkit.errors import ToolkitError
-from toolkit.files import atomic_path, read_json, write_json, write_text
+from toolkit.files import FULL_DISK, atomic_path, json_text, read_json, sweep, write_json, write_text
 from toolkit.runs import schema
-from toolkit.runs.process import start_mark
+from toolkit.process import start_mark
 from toolkit.runs.schema import Manifest
 from toolkit.runs.settings_file import to_toml
+
+logger = logging.getLogger(__name__)
 
 PACKAGES = ("tensorflow", "keras", "numpy", "h5py", "pandas", "scikit-learn", "elmo-toolkit")
 PREDICTION_COLUMNS = ("example_id", "split", "gold", "predicted", "probabilities")
@@ -123,6 +127,7 @@ class RunWriter:
             settings: the resolved settings from now on.
             step: of the checkpoint it goes on from; metrics of later steps are dropped, since those steps come again.
         """
+        sweep(folder)
         manifest: Manifest = read_json(folder / schema.MANIFEST)
         now = _now().isoformat(timespec="seconds")
         manifest.update(status=schema.RUNNING, ended=None, heartbeat=now, pid=os.getpid(), host=socket.gethostname())
@@ -158,14 +163,21 @@ class RunWriter:
             self._manifest["status"] = schema.FAILED
             text = str(error)
             self._manifest["message"] = text if isinstance(error, ToolkitError) else f"{type(error).__name__}: {text}"
-            self.log(self._manifest["message"])
+            with _as_far_as_the_disk_allows():
+                self.log(self._manifest["message"])
         now = _now().isoformat(timespec="seconds")
         self._manifest.update(ended=now, heartbeat=now, seconds_left=None)
         if self._manifest["status"] == schema.DONE:
             self._manifest["progress"] = 1.0
-        self._write()
-        self._metrics.close()
-        self._log.close()
+        try:
+            self._write()
+        except OSError as full:
+            if full.errno not in FULL_DISK:
+                raise
+            self._write_in_place()
+        for file in (self._metrics, self._log):
+            with _as_far_as_the_disk_allows():
+                file.close()
 
     def stop_gracefully(self) -> None:
         """Say that the run ends before its time, for a caller that catches KeyboardInterrupt to finish in order.
@@ -278,11 +290,28 @@ class RunWriter:
         write_json(self.folder / schema.MANIFEST, self._manifest)
         self._beat = time.monotonic()
 
+    def _write_in_place(self) -> None:
+        """The last word on a full disk: not atomic, but within the blocks that the file has already."""
+        with _as_far_as_the_disk_allows(), (self.folder / schema.MANIFEST).open("r+b") as file:
+            file.write(json_text(self._manifest).encode("utf-8"))
+            file.truncate()
+
     def _terminate(self, signum: int, frame: FrameType | None) -> None:
         self._killed = True
         if callable(self._previous):  # the command line turns the signal into KeyboardInterrupt
             self._previous(signum, frame)
         raise SystemExit(128 + signum)
+
+
+@contextmanager
+def _as_far_as_the_disk_allows() -> Iterator[None]:
+    """Go on where the disk is full, at the end of a run that failed: what failed it is on its way to the user."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL_DISK:
+            raise
+        logger.warning("the disk is full: the run's last lines could not be written")
 
 
 def _metrics_until(path: Path, step: int) -> list[dict[str, Any]]:
