@@ -16,9 +16,9 @@ from pydantic import TypeAdapter, ValidationError
 from toolkit.config import flatten
 from toolkit.errors import FormatError, UsageError
 from toolkit.files import read_json
+from toolkit.process import is_alive
 from toolkit.runs import schema
 from toolkit.runs.notes import Notes, read_notes
-from toolkit.process import is_alive
 from toolkit.runs.schema import Manifest, Metric
 
 MANIFEST = TypeAdapter(Manifest)

@@ -26,8 +26,8 @@ import toolkit
 from toolkit.config import Settings
 from toolkit.errors import ToolkitError
 from toolkit.files import FULL_DISK, atomic_path, json_text, read_json, sweep, write_json, write_text
-from toolkit.runs import schema
 from toolkit.process import start_mark
+from toolkit.runs import schema
 from toolkit.runs.schema import Manifest
 from toolkit.runs.settings_file import to_toml
 
