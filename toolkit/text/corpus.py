@@ -28,6 +28,7 @@ NOTES = {
 }  # X.txt beside a corpus says where it came from; it is not the corpus
 ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".7z")
 BOM = b"\xef\xbb\xbf"
+UTF16 = (b"\xff\xfe", b"\xfe\xff")  # byte order marks of the other encoding that is common
 
 
 @dataclass(frozen=True)
@@ -120,6 +121,21 @@ def opened(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
 def decoded(stream: BinaryIO, path: Path, limit: int | None) -> Iterator[str]:
     """Yield the lines of an open stream; arguments and errors as in `lines`, `path` is for messages."""
     number = column = 1
+    for piece, whole in pieces(stream, path, limit):
+        first = number == column == 1
+        text = _decode(piece[len(BOM) :] if first and piece.startswith(BOM) else piece, path, number, column)
+        yield text.rstrip("\r\n") if whole else text
+        number, column = (number + 1, 1) if whole else (number, column + len(text))
+
+
+def pieces(stream: BinaryIO, path: Path, limit: int | None) -> Iterator[tuple[bytes, bool]]:
+    """Yield the bytes of an open stream line by line as `lines` cuts them, and whether each piece ends its line.
+
+    Line ends and a byte order mark are kept. The last line may come without an end, and without a piece that ends it.
+
+    Raises:
+        DataError: the compressed data is damaged or ends too early; `path` is for the message.
+    """
     carried = b""
     while True:
         room = -1 if limit is None else limit - len(carried)
@@ -128,11 +144,8 @@ def decoded(stream: BinaryIO, path: Path, limit: int | None) -> Iterator[str]:
             return
         whole = piece.endswith(b"\n") or limit is None or len(piece) < limit
         cut = len(piece) if whole else _cut(piece)
-        piece, carried = piece[:cut], piece[cut:]
-        first = number == column == 1
-        text = _decode(piece[len(BOM) :] if first and piece.startswith(BOM) else piece, path, number, column)
-        yield text.rstrip("\r\n") if whole else text
-        number, column = (number + 1, 1) if whole else (number, column + len(text))
+        carried = piece[cut:]
+        yield piece[:cut], whole
 
 
 def _read(stream: BinaryIO, path: Path, size: int) -> bytes:
@@ -161,7 +174,7 @@ def _decode(piece: bytes, path: Path, number: int, column: int) -> str:
         return piece.decode("utf-8")
     except UnicodeDecodeError as error:
         column += len(piece[: error.start].decode("utf-8"))
-        source = "utf-16" if number == column == 1 and piece[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin1"
+        source = "utf-16" if number == column == 1 and piece[:2] in UTF16 else "latin1"
         raise DataError(
             f"{path}, line {number}, column {column}: byte 0x{piece[error.start]:02x} is not UTF-8; "
             f"convert the file, e.g. iconv -f {source} -t utf-8"
@@ -184,7 +197,7 @@ def _matches(pattern: str) -> list[Path]:
         elif not _is_note(match):
             found.append(match)
     if not found:
-        raise UsageError(f"no file matches {pattern!r} (working folder {Path.cwd()}){_near(path)}")
+        raise UsageError(f"no file matches {pattern!r} (working folder {Path.cwd()}){near(path)}")
     return found
 
 
@@ -211,8 +224,9 @@ def _is_note(file: Path) -> bool:
     return note
 
 
-def _near(path: Path) -> str:
+def near(path: Path) -> str:
+    """Return the end of a message about a path that is not there: "; in FOLDER there is: the nearest names"."""
     folder = next(parent for parent in path.absolute().parents if parent.is_dir())
     names = sorted(entry.name for entry in folder.iterdir() if not entry.name.startswith("."))
-    near = difflib.get_close_matches(path.name, names, n=3, cutoff=0.5) or names[:5]
-    return f"; in {folder} there is: {', '.join(near)}" if near else f"; {folder} is empty"
+    nearest = difflib.get_close_matches(path.name, names, n=3, cutoff=0.5) or names[:5]
+    return f"; in {folder} there is: {', '.join(nearest)}" if nearest else f"; {folder} is empty"

@@ -2,7 +2,6 @@
 
 import itertools
 import logging
-import os
 import time
 from collections.abc import Sequence
 from contextlib import closing
@@ -15,7 +14,7 @@ from toolkit.files import atomic_folder, fingerprint, sha256
 from toolkit.progress import Progress
 from toolkit.text import corpus, workers
 from toolkit.text.prepared import FORMAT, Merger, Prepared, TokenStream, open_prepared
-from toolkit.text.tokenize import InputKind, detect_input, method
+from toolkit.text.tokenize import InputKind, agreed, detect_input, method
 from toolkit.text.workers import LINE_LIMIT, SPLITS, Recipe, Source
 
 __all__ = ["Prepared", "TokenStream", "prepare"]
@@ -107,8 +106,7 @@ def _kinds(files: Sequence[Path], settings: config.Text) -> list[InputKind]:
     for file in files:
         lines = (line for line in corpus.lines(file, LINE_LIMIT["raw"]) if line.strip())
         found.append(detect_input(itertools.islice(lines, SAMPLE)))
-    usual: InputKind = "tokenised" if found.count("tokenised") > found.count("raw") else "raw"
-    kinds = [kind or usual for kind in found]  # a file without a comma or full stop is as the others are
+    kinds = agreed(found)
     for kind in sorted(set(kinds)):
         logger.info("%d of %d files are %s text (text.input = auto)", kinds.count(kind), len(kinds), kind)
     return kinds
@@ -117,12 +115,10 @@ def _kinds(files: Sequence[Path], settings: config.Text) -> list[InputKind]:
 def _build(folder: Path, sources: list[Source], recipe: Recipe, processes: int, key: dict[str, Any]) -> None:
     """Tokenise into `folder`, whole or not at all."""
     total = sum(source.path.stat().st_size for source in sources)
-    # Starting processes for one chunk would take longer than the work.
-    n_workers = 1 if total <= workers.CHUNK else processes or os.cpu_count() or 1
     for kind, splitter in key["methods"].items():
         logger.info("%s text is split by %s", kind, splitter)
     with atomic_folder(folder) as temporary:
-        tokenised = workers.tokenised(workers.chunks(sources), sources, recipe, n_workers)
+        tokenised = workers.tokenised(workers.chunks(sources), sources, recipe, workers.processes_for(total, processes))
         with (
             closing(tokenised),
             Progress("tokenising", total / 1e6, "MB") as progress,

@@ -151,7 +151,7 @@ class Merger:
             "input": kinds[0] if len(kinds) == 1 else "mixed",
             "held_out": held_out,
             "words": len(words),
-            "lowercase_share": _lowercase_share(words, counts),
+            "lowercase_share": lowercase_share(words, counts),
             **{split: {"tokens": self.size[split], "sentences": self.sentences[split]} for split in SPLITS},
             "files": [
                 {
@@ -168,7 +168,8 @@ class Merger:
         write_json(self.folder / "meta.json", description)
 
 
-def _lowercase_share(words: Sequence[str], counts: np.ndarray) -> float:
+def lowercase_share(words: Sequence[str], counts: np.ndarray) -> float:
+    """Return the share of the tokens with a letter that hold no upper-case one; `counts` int64 goes by word."""
     cased = lower = 0
     for word, count in zip(words, counts.tolist(), strict=True):
         if word.lower() != word.upper():

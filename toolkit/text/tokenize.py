@@ -4,7 +4,7 @@ import functools
 import importlib.metadata
 import importlib.util
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 import sentencex
@@ -88,6 +88,12 @@ def detect_input(lines: Iterable[str]) -> InputKind | None:
     if alone + leaning == 0:
         return None
     return "tokenised" if alone > leaning else "raw"
+
+
+def agreed(found: Sequence[InputKind | None]) -> list[InputKind]:
+    """Settle the kinds of a corpus's files: one without a comma or full stop (None) is as most of the others are."""
+    usual: InputKind = "tokenised" if found.count("tokenised") > found.count("raw") else "raw"
+    return [kind or usual for kind in found]
 
 
 def _word_library(language: str) -> str:

@@ -11,6 +11,7 @@ from toolkit.files import write_text
 BOS, EOS, UNK = "<S>", "</S>", "<UNK>"
 SPECIALS = (BOS, EOS, UNK)
 IGNORED = "!!!MAXTERMID"  # a line of some published files that takes no id
+RESERVED = (*SPECIALS, IGNORED)  # what a word of a corpus cannot be
 
 
 class Vocabulary:
@@ -78,7 +79,7 @@ class Vocabulary:
         """Choose the most frequent words of a corpus.
 
         Args:
-            words: distinct words; those equal to a special token are skipped.
+            words: distinct words; a special token, or `!!!MAXTERMID`, which readers skip, is left out.
             counts: how often each occurs, in the order of `words`; equal counts keep that order.
             size: the most words the vocabulary may hold, the three special tokens included.
             min_count: rarer words are left out and count as `<UNK>`.
@@ -92,7 +93,7 @@ class Vocabulary:
         numbers = np.asarray(counts, dtype=np.int64)
         order = np.argsort(-numbers, kind="stable")
         frequent = order[: np.count_nonzero(numbers >= min_count)]
-        chosen = [words[i] for i in frequent[:size] if words[i] not in SPECIALS][: size - len(SPECIALS)]
+        chosen = [words[i] for i in frequent[: size + 1] if words[i] not in RESERVED][: size - len(SPECIALS)]
         if not chosen:
             raise UsageError(f"no word of the corpus occurs vocabulary.min_count = {min_count} times: lower it")
         return cls([*SPECIALS, *chosen])

@@ -122,6 +122,12 @@ def tokenised(
         stop.close()
 
 
+def processes_for(size: int, wanted: int) -> int:
+    """Return how many processes to start for `size` bytes of files; `wanted` is `text.processes`, 0 for one a core."""
+    # Starting processes for one chunk would take longer than the work.
+    return 1 if size <= CHUNK else wanted or os.cpu_count() or 1
+
+
 _given_up = threading.Event()
 
 
