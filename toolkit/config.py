@@ -46,6 +46,8 @@ class Vocabulary(Section):
 class Model(Section):
     """The shape of the biLM; keys and meaning as in the published options.json."""
 
+    input: Literal["characters", "words"] = "characters"
+    bidirectional: bool = True
     char_dim: int = Field(16, ge=1)
     filters: list[tuple[int, int]] = [(1, 32), (2, 32), (3, 64), (4, 128), (5, 256), (6, 512), (7, 1024)]
     n_highway: int = Field(1, ge=0)
@@ -75,10 +77,20 @@ class Pretrain(Section):
     minutes: float = Field(0.0, ge=0)
     seed: int = Field(1, ge=0)
     validate_minutes: float = Field(3.0, gt=0)
+    validate_steps: int = Field(0, ge=0)
+    patience: int = Field(0, ge=0)
     checkpoint_minutes: float = Field(5.0, gt=0)
     validation_tokens: int = Field(20_000, ge=100)
     valid_fraction: float = Field(0.01, gt=0, lt=0.5)
     compute_dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+
+
+class Adapt(Section):
+    """Going on with a trained biLM on other text; these stand for the `[pretrain]` values of the same name."""
+
+    learning_rate: float = Field(0.05, gt=0)
+    epochs: float = Field(3.0, gt=0)
+    patience: int = Field(3, ge=1)
 
 
 class Embed(Section):
@@ -124,6 +136,7 @@ class Settings(Section):
     vocabulary: Vocabulary = Vocabulary()
     model: Model = Model()
     pretrain: Pretrain = Pretrain()
+    adapt: Adapt = Adapt()
     embed: Embed = Embed()
     evaluate: Evaluate = Evaluate()
     senses: Senses = Senses()

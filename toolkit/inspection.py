@@ -36,8 +36,10 @@ def inspect(text: str, store: Path) -> dict[str, Any]:
 
     Returns:
         a JSON document with `kind` and `path`, and by kind:
-        "model": fingerprint, layers (L), projection_dim, width (2P), dim, input, filters, highway_layers,
-        max_characters, parameters, vocabulary (words of the softmax or null), softmax (true or false), card.
+        "model": fingerprint, layers (L), projection_dim, width (2P, or P of a forward model), dim, bidirectional,
+        residual, input ("characters" or "words"), filters, highway_layers, max_characters (null for words), parameters,
+        vocabulary (words of the softmax or null), softmax (true or false), refused_by (other programs that cannot read
+        it: reader, reason), card.
         "dump": sentences, tokens, layers (L+1, null for one layer), width, dtype, attributes.
         "occurrences": occurrences, sentences, words (number of occurrences each), senses, layers (L+1), width, dtype,
         attributes.
@@ -75,6 +77,7 @@ def _folder(path: Path) -> dict[str, Any]:
 
 def _model(path: Path) -> dict[str, Any]:
     from toolkit.bilm.folder import SOFTMAX, load_model  # TensorFlow: only models need it
+    from toolkit.bilm.readers import refusals
 
     model = load_model(path)
     spec = model.spec
@@ -86,13 +89,16 @@ def _model(path: Path) -> dict[str, Any]:
         "projection_dim": spec.projection_dim,
         "width": spec.width,
         "dim": spec.dim,
-        "input": "characters" if spec.n_words is None else "words",
-        "filters": [list(pair) for pair in spec.filters],
-        "highway_layers": spec.n_highway,
-        "max_characters": spec.max_characters,
+        "bidirectional": spec.bidirectional,
+        "residual": spec.skip,
+        "input": "words" if spec.reads_words else "characters",
+        "filters": None if spec.reads_words else [list(pair) for pair in spec.filters],
+        "highway_layers": None if spec.reads_words else spec.n_highway,
+        "max_characters": None if spec.reads_words else spec.max_characters,
         "parameters": int(sum(np.prod(variable.shape) for variable in model.bilm.variables)),
         "vocabulary": len(model.vocabulary) if model.vocabulary else None,
         "softmax": (path / SOFTMAX).is_file(),
+        "refused_by": [vars(refusal) for refusal in refusals(spec)],
         "card": dict(model.card),
     }
 
@@ -185,6 +191,8 @@ def describe(document: dict[str, Any]) -> str:
             continue
         if isinstance(value, dict):
             value = ", ".join(f"{key} {number}" for key, number in value.items())
+        elif name == "refused_by":
+            value = "; ".join(f"{refusal['reader']}: {refusal['reason']}" for refusal in value)
         elif isinstance(value, list):
             value = ", ".join("×".join(map(str, item)) if isinstance(item, list) else str(item) for item in value)
         elif isinstance(value, bool):

@@ -53,8 +53,8 @@ class Classifier(tf.keras.layers.Layer):
         return self.head(vectors, tf.sequence_mask(lengths, tf.shape(layers)[1]), training=training)
 
     def vectors(self, layers: tf.Tensor) -> tf.Tensor:
-        """Return x_k and the mix side by side, [B, T, F]; x_k is the first half of layer 0, which holds it twice."""
-        parts = [layers[:, :, 0, : self.representation.width // 2]] if self.representation.x_k else []
+        """Return x_k and the mix side by side, [B, T, F]; x_k begins layer 0, which holds it once a direction."""
+        parts = [layers[:, :, 0, : self.representation.token_width]] if self.representation.x_k else []
         if self.mix is not None:
             parts.append(self.mix(layers))
         elif self.representation.weights is not None:

@@ -72,7 +72,13 @@ def source_of(model: Model, settings: Settings) -> LayerSource:
     encoder = Encoder(model, settings.embed.state, settings.embed.batch_tokens)
     spec = model.spec
     return LayerSource(
-        str(model.path), model.fingerprint, settings.embed.state, spec.n_layers + 1, spec.width, encoder.encode
+        str(model.path),
+        model.fingerprint,
+        settings.embed.state,
+        spec.n_layers + 1,
+        spec.width,
+        encoder.encode,
+        spec.directions,
     )
 
 
@@ -97,7 +103,8 @@ def evaluate(task: Task, source: LayerSource, settings: Settings, store: Path) -
     chosen = settings.evaluate
     find_head(chosen.head)
     representations = [
-        Representation.parse(mix, chosen.x_k, source.n_layers, source.width) for mix in split_mixes(chosen.mix)
+        Representation.parse(mix, chosen.x_k, source.n_layers, source.width, source.directions)
+        for mix in split_mixes(chosen.mix)
     ]
     prepared = prepare(task, source, settings)
     seeds = range(chosen.seed, chosen.seed + chosen.seeds)

@@ -30,8 +30,9 @@ class LayerSource:
         fingerprint: 16 hexadecimal digits of the model.
         state: how the state before each sentence is set.
         n_layers: L+1.
-        width: 2P.
+        width: 2P; P of a forward model.
         encode: from sentences to float [L+1, T, 2P] each, in the same order.
+        directions: 1 for a forward model, whose layer 0 is the token vector once.
     """
 
     name: str
@@ -40,6 +41,7 @@ class LayerSource:
     n_layers: int
     width: int
     encode: Encode
+    directions: int = 2
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,8 @@ class Representation:
         weights: of the layers, fixed; None where they are learned or there is no mix.
         x_k: whether the context-independent vector stands in front.
         n_layers: L+1, the token layer included.
-        width: 2P, of each layer.
+        width: 2P, of each layer; P of a forward model.
+        directions: how often layer 0 holds the token vector, side by side.
     """
 
     mix: str
@@ -48,9 +49,10 @@ class Representation:
     x_k: bool
     n_layers: int
     width: int
+    directions: int = 2
 
     @classmethod
-    def parse(cls, mix: str, x_k: bool, n_layers: int, width: int) -> "Representation":
+    def parse(cls, mix: str, x_k: bool, n_layers: int, width: int, directions: int = 2) -> "Representation":
         """Read a mix: none, layer:j, top, average, fixed:w0,w1,… or learned.
 
         Raises:
@@ -58,7 +60,7 @@ class Representation:
         """
         if mix == "none" and not x_k:
             raise UsageError("mix 'none' without x_k leaves no vector: take --x-k or another mix")
-        return cls(mix, _weights(mix, n_layers), x_k, n_layers, width)
+        return cls(mix, _weights(mix, n_layers), x_k, n_layers, width, directions)
 
     @property
     def learned(self) -> bool:
@@ -66,14 +68,19 @@ class Representation:
         return self.mix == "learned"
 
     @property
+    def token_width(self) -> int:
+        """P, the width of the context-independent vector."""
+        return self.width // self.directions
+
+    @property
     def size(self) -> int:
         """F, the width of the whole vector."""
-        return (self.width // 2 if self.x_k else 0) + (0 if self.mix == "none" else self.width)
+        return (self.token_width if self.x_k else 0) + (0 if self.mix == "none" else self.width)
 
     @property
     def shape_text(self) -> str:
         """Say what stands where: "[x_k 128; ELMo 256] -> 384"."""
-        parts = [f"x_k {self.width // 2}"] if self.x_k else []
+        parts = [f"x_k {self.token_width}"] if self.x_k else []
         parts += [] if self.mix == "none" else [f"ELMo {self.width}"]
         return f"[{'; '.join(parts)}] -> {self.size}"
 

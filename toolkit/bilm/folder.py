@@ -12,6 +12,7 @@ import h5py
 import numpy as np
 
 from toolkit.bilm.model import BiLM
+from toolkit.bilm.readers import refusals
 from toolkit.bilm.spec import BiLMSpec
 from toolkit.bilm.weights import read_weights, weights_fingerprint, write_weights
 from toolkit.errors import FormatError, UsageError
@@ -54,6 +55,11 @@ class Model:
         """The shape."""
         return self.bilm.spec
 
+    @property
+    def has_softmax(self) -> bool:
+        """Whether the folder brings an output layer with its vocabulary."""
+        return self.vocabulary is not None and (self.path / SOFTMAX).is_file()
+
     def softmax(self) -> Softmax:
         """Read the output layer.
 
@@ -62,7 +68,7 @@ class Model:
             FormatError: the file is damaged or does not fit the vocabulary.
         """
         path = self.path / SOFTMAX
-        if self.vocabulary is None or not path.is_file():
+        if not self.has_softmax:
             raise UsageError(f"{self.path} holds no softmax ({SOFTMAX} with {VOCABULARY}): it cannot score text")
         try:
             with h5py.File(path, "r") as file:
@@ -83,7 +89,8 @@ def save_model(folder: Path, bilm: BiLM, vocabulary: Vocabulary, softmax: Softma
         bilm: the weights.
         vocabulary: the words of the softmax.
         softmax: the output layer, kept apart from the published weights.
-        card: what the model is and how it was made, as JSON.
+        card: what the model is and how it was made, as JSON; `refused_by` is added to it, a reader and a reason for
+            each other program that cannot read the shape.
     """
     mark = weights_fingerprint(bilm)
     with atomic_folder(folder) as temporary:
@@ -93,7 +100,8 @@ def save_model(folder: Path, bilm: BiLM, vocabulary: Vocabulary, softmax: Softma
         with h5py.File(temporary / SOFTMAX, "w") as file:
             file["softmax/W"], file["softmax/b"] = softmax.weight, softmax.bias
         vocabulary.save(temporary / VOCABULARY)
-        write_json(temporary / CARD, {**card, "fingerprint": mark})
+        refused = [vars(refusal) for refusal in refusals(bilm.spec)]
+        write_json(temporary / CARD, {**card, "fingerprint": mark, "refused_by": refused})
     return mark
 
 
@@ -126,6 +134,11 @@ def load_model(path: Path) -> Model:
         bilm = BiLM(BiLMSpec.from_options(read_json(path / OPTIONS)))
         read_weights(bilm, str(weights), str(weights))
         vocabulary = Vocabulary.load(path / VOCABULARY) if (path / VOCABULARY).is_file() else None
+        rows = bilm.spec.n_words
+        if rows is not None and vocabulary is not None and len(vocabulary) != rows:
+            raise FormatError(
+                f"{path / VOCABULARY} holds {len(vocabulary)} words, n_tokens_vocab of {OPTIONS} is {rows}"
+            )
         card = read_json(path / CARD) if (path / CARD).is_file() else {}
         return Model(bilm, vocabulary, card, weights_fingerprint(bilm), path)
     if zipfile.is_zipfile(path):
@@ -144,5 +157,7 @@ def _load_zip(path: Path) -> Model:
         except (ValueError, zipfile.BadZipFile) as error:
             raise FormatError(f"{path} is damaged ({error})") from None
     bilm = BiLM(BiLMSpec.from_options(options))
+    if bilm.spec.reads_words:
+        raise FormatError(f"{path} holds a model that reads words, which a zip cannot bring: unpack it to a folder")
     read_weights(bilm, weights, f"{path}:model.hdf5")
     return Model(bilm, None, {}, weights_fingerprint(bilm), path)

@@ -1,4 +1,7 @@
-"""LSTM with projection, clipping and both directions side by side: weights, one step's arithmetic, and inference."""
+"""LSTM with projection and clipping, its directions side by side: weights, one step's arithmetic, and inference.
+
+Letter for shapes: R directions, 2, or 1 of a forward model.
+"""
 
 import numpy as np
 
@@ -10,17 +13,17 @@ class LSTMLayer(tf.Module):
     """The weights of one layer, forward direction first.
 
     Attributes:
-        kernel: [2, 2P, 4D]; rows are input then recurrent output, columns the gates i, j, f, o.
-        bias: [2, 4D]; the forget gate's +1 is not in it, it is added at run time as in the published layout.
-        projection: [2, D, P], None where P = D.
+        kernel: [R, 2P, 4D]; rows are input then recurrent output, columns the gates i, j, f, o.
+        bias: [R, 4D]; the forget gate's +1 is not in it, it is added at run time as in the published layout.
+        projection: [R, D, P], None where P = D.
     """
 
     def __init__(self, spec: BiLMSpec, rng: np.random.Generator) -> None:
         super().__init__()
-        d, p = spec.dim, spec.projection_dim
-        self.kernel = tf.Variable(_glorot(rng, 2 * p, 4 * d))
-        self.bias = tf.Variable(tf.zeros([2, 4 * d]))
-        self.projection = tf.Variable(_glorot(rng, d, p)) if spec.has_projection else None
+        r, d, p = spec.directions, spec.dim, spec.projection_dim
+        self.kernel = tf.Variable(_glorot(rng, r, 2 * p, 4 * d))
+        self.bias = tf.Variable(tf.zeros([r, 4 * d]))
+        self.projection = tf.Variable(_glorot(rng, r, d, p)) if spec.has_projection else None
 
 
 def clip(x: tf.Tensor, bound: float | None) -> tf.Tensor:
@@ -32,11 +35,11 @@ def gates(z: tf.Tensor, c: tf.Tensor, cell_clip: float | None) -> tuple[tf.Tenso
     """The element-wise part of one LSTM step (design of TensorFlow's LSTMCell, gates in the order i, j, f, o).
 
     Args:
-        z: float32 [2, B, 4D], kernel product plus bias.
-        c: float32 [2, B, D], the cell before the step.
+        z: float32 [R, B, 4D], kernel product plus bias.
+        c: float32 [R, B, D], the cell before the step.
 
     Returns:
-        the four activated gates, the cell behind the step and the output before projection, each [2, B, D].
+        the four activated gates, the cell behind the step and the output before projection, each [R, B, D].
     """
     i, j, f, o = tf.split(z, 4, -1)
     i, j, f, o = tf.sigmoid(i), tf.tanh(j), tf.sigmoid(f + 1.0), tf.sigmoid(o)
@@ -47,17 +50,18 @@ def gates(z: tf.Tensor, c: tf.Tensor, cell_clip: float | None) -> tuple[tf.Tenso
 def run_layer(
     layer: LSTMLayer, spec: BiLMSpec, x: tf.Tensor, mask: tf.Tensor, c: tf.Tensor, h: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Run one layer over padded sequences, both directions at once.
+    """Run one layer over padded sequences, all directions at once.
 
     Args:
-        x: float32 [T, 2, B, P], the backward half already reversed over each true length.
+        x: float32 [T, R, B, P], the backward half already reversed over each true length.
         mask: bool [T, B, 1], false at padding: states pass it unchanged, outputs are zero there.
-        c, h: float32 [2, B, D] and [2, B, P], the states to start from.
+        c, h: float32 [R, B, D] and [R, B, P], the states to start from.
 
     Returns:
-        outputs [T, 2, B, P] without the residual, and the two states behind each sequence's last token.
+        outputs [T, R, B, P] without the residual, and the two states behind each sequence's last token.
     """
-    outputs = tf.TensorArray(tf.float32, tf.shape(x)[0], element_shape=[2, None, spec.projection_dim])
+    r, d, p = spec.directions, spec.dim, spec.projection_dim
+    outputs = tf.TensorArray(tf.float32, tf.shape(x)[0], element_shape=[r, None, p])
     bias = layer.bias[:, None]
 
     def step(t: tf.Tensor, c: tf.Tensor, h: tf.Tensor, outputs: tf.TensorArray) -> tuple:
@@ -70,13 +74,13 @@ def run_layer(
         return t + 1, tf.where(keep, new_c, c), tf.where(keep, new_h, h), outputs
 
     length = tf.shape(x)[0]
-    shapes = (tf.TensorShape([]), tf.TensorShape([2, None, spec.dim]), tf.TensorShape([2, None, spec.projection_dim]))
+    shapes = (tf.TensorShape([]), tf.TensorShape([r, None, d]), tf.TensorShape([r, None, p]))
     _, c, h, outputs = tf.while_loop(
         lambda t, *_: t < length, step, (0, c, h, outputs), shape_invariants=(*shapes, tf.TensorShape(None))
     )
     return outputs.stack(), c, h
 
 
-def _glorot(rng: np.random.Generator, rows: int, columns: int) -> np.ndarray:
+def _glorot(rng: np.random.Generator, directions: int, rows: int, columns: int) -> np.ndarray:
     bound = (6.0 / (rows + columns)) ** 0.5
-    return rng.uniform(-bound, bound, (2, rows, columns)).astype(np.float32)
+    return rng.uniform(-bound, bound, (directions, rows, columns)).astype(np.float32)

@@ -1,4 +1,7 @@
-"""The biLM: a token layer and L layers of forward and backward LSTM (Peters et al. 2018, section 3)."""
+"""The biLM: a token layer and L layers of forward and backward LSTM (Peters et al. 2018, section 3).
+
+Letter for shapes: R directions, 2, or 1 of a forward model.
+"""
 
 import numpy as np
 
@@ -30,9 +33,10 @@ class BiLM(tf.Module):
         self.layers = [LSTMLayer(spec, rng) for _ in range(spec.n_layers)]
 
     def zero_state(self, batch: int | tf.Tensor) -> States:
-        """Return cells [L, 2, B, D] and outputs [L, 2, B, P], all zero."""
-        s = self.spec
-        return tf.zeros([s.n_layers, 2, batch, s.dim]), tf.zeros([s.n_layers, 2, batch, s.projection_dim])
+        """Return cells [L, R, B, D] and outputs [L, R, B, P], all zero."""
+        spec = self.spec
+        shape = spec.n_layers, spec.directions, batch
+        return tf.zeros([*shape, spec.dim]), tf.zeros([*shape, spec.projection_dim])
 
     @tf.function(reduce_retracing=True)
     def token_vectors(self, ids: tf.Tensor) -> tf.Tensor:
@@ -50,7 +54,7 @@ class BiLM(tf.Module):
         input_signature=(
             tf.TensorSpec([None, None, None], tf.float32),
             tf.TensorSpec([None], tf.int32),
-            (tf.TensorSpec([None, 2, None, None], tf.float32), tf.TensorSpec([None, 2, None, None], tf.float32)),
+            (tf.TensorSpec([None] * 4, tf.float32), tf.TensorSpec([None] * 4, tf.float32)),
         )
     )
     def run_layers(self, x: tf.Tensor, lengths: tf.Tensor, states: States) -> tuple[tf.Tensor, States]:
@@ -59,23 +63,24 @@ class BiLM(tf.Module):
         Args:
             x: float32 [B, T, P], token vectors of sentences with both marks, padded on the right with anything.
             lengths: int32 [B], tokens of each sentence, both marks included.
-            states: cells [L, 2, B, D] and outputs [L, 2, B, P] to start from.
+            states: cells [L, R, B, D] and outputs [L, R, B, P] to start from.
 
         Returns:
-            float32 [L, B, T, 2P], forward half first, residual included, zero at padding; and the states behind the
+            float32 [L, B, T, R·P], forward half first, residual included, zero at padding; and the states behind the
             last token of each direction.
         """
         spec = self.spec
         time = tf.shape(x)[1]
         mask = tf.transpose(tf.sequence_mask(lengths, time))[:, :, None]
         x = tf.where(tf.transpose(mask, [1, 0, 2]), x, 0.0)
-        x = tf.transpose(tf.stack([x, _reverse(x, lengths)]), [2, 0, 1, 3])
+        x = tf.stack([x, _reverse(x, lengths)] if spec.bidirectional else [x])
+        x = tf.transpose(x, [2, 0, 1, 3])
         outputs, cells, hiddens = [], [], []
         for index, layer in enumerate(self.layers):
             y, c, h = run_layer(layer, spec, x, mask, states[0][index], states[1][index])
             x = y + x if spec.skip and index else y
-            forward, backward = tf.unstack(tf.transpose(x, [1, 2, 0, 3]))
-            outputs.append(tf.concat([forward, _reverse(backward, lengths)], -1))
+            forward, *backward = tf.unstack(tf.transpose(x, [1, 2, 0, 3]), spec.directions)
+            outputs.append(tf.concat([forward, *(_reverse(half, lengths) for half in backward)], -1))
             cells.append(c)
             hiddens.append(h)
         return tf.stack(outputs), (tf.stack(cells), tf.stack(hiddens))

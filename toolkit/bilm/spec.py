@@ -4,13 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.errors import FormatError
+from toolkit.config import Model
+from toolkit.errors import FormatError, UsageError
 from toolkit.text.chars import N_CHARACTERS
 
 
 @dataclass(frozen=True)
 class BiLMSpec:
-    """The shape of a biLM; `None` clips mean no clipping, and `n_words` is set where words are the input.
+    """The shape of a biLM; `None` clips mean no clipping.
+
+    A model that reads words has a table of `n_words` rows instead of a character CNN; the attributes of the latter are
+    then 0 and empty.
 
     Attributes:
         char_dim: width of a character's vector.
@@ -24,7 +28,8 @@ class BiLMSpec:
         cell_clip: bound of the cell's absolute value.
         proj_clip: bound of the projected output's absolute value.
         skip: residual from the second layer on.
-        n_words: rows of the word table of a model that reads words, not characters; None for character input.
+        n_words: rows of the word table, one a word of the vocabulary; None for character input.
+        bidirectional: False for a forward language model alone.
     """
 
     char_dim: int
@@ -39,6 +44,17 @@ class BiLMSpec:
     proj_clip: float | None
     skip: bool
     n_words: int | None = None
+    bidirectional: bool = True
+
+    @property
+    def reads_words(self) -> bool:
+        """Whether the input is rows of a word table instead of characters."""
+        return self.n_words is not None
+
+    @property
+    def directions(self) -> int:
+        """Directions that the LSTMs read in: forward and backward, or forward alone."""
+        return 2 if self.bidirectional else 1
 
     @property
     def n_filters(self) -> int:
@@ -47,13 +63,13 @@ class BiLMSpec:
 
     @property
     def widest_filter(self) -> int:
-        """Width of the widest convolution."""
-        return max(width for width, _ in self.filters)
+        """Width of the widest convolution; 0 where there is none."""
+        return max((width for width, _ in self.filters), default=0)
 
     @property
     def width(self) -> int:
-        """Width of an embedding: 2P."""
-        return 2 * self.projection_dim
+        """Width of an embedding: 2P, or P of a forward model."""
+        return self.directions * self.projection_dim
 
     @property
     def has_projection(self) -> bool:
@@ -64,9 +80,12 @@ class BiLMSpec:
     def from_options(cls, options: Mapping[str, Any]) -> "BiLMSpec":
         """Read the published options, of training or inference (`n_characters` 261 or 262).
 
+        Without `bidirectional`, which published files for inference lack, there are two directions.
+
         Raises:
             FormatError: a key is missing or a value does not fit; the message names it.
         """
+        n_characters = N_CHARACTERS
         try:
             lstm, cnn = options["lstm"], options.get("char_cnn")
             common = {
@@ -76,37 +95,75 @@ class BiLMSpec:
                 "cell_clip": lstm.get("cell_clip"),
                 "proj_clip": lstm.get("proj_clip"),
                 "skip": bool(lstm.get("use_skip_connections", False)),
+                "bidirectional": bool(options.get("bidirectional", True)),
             }
             if cnn is None:
-                return cls(0, (), 0, "relu", 0, n_words=int(options["n_tokens_vocab"]), **common)
-            spec = cls(
-                char_dim=int(cnn["embedding"]["dim"]),
-                filters=tuple((int(width), int(number)) for width, number in cnn["filters"]),
-                n_highway=int(cnn.get("n_highway") or 0),
-                activation=str(cnn["activation"]),
-                max_characters=int(cnn["max_characters_per_token"]),
-                **common,
-            )
+                spec = cls(0, (), 0, "relu", 0, n_words=int(options["n_tokens_vocab"]), **common)
+            else:
+                n_characters = int(cnn.get("n_characters", N_CHARACTERS))
+                spec = cls(
+                    char_dim=int(cnn["embedding"]["dim"]),
+                    filters=tuple((int(width), int(number)) for width, number in cnn["filters"]),
+                    n_highway=int(cnn.get("n_highway") or 0),
+                    activation=str(cnn["activation"]),
+                    max_characters=int(cnn["max_characters_per_token"]),
+                    **common,
+                )
         except KeyError as error:
             raise FormatError(f"options.json lacks the key {error.args[0]!r}") from None
         except (TypeError, ValueError) as error:
             raise FormatError(f"options.json holds a value of the wrong kind: {error}") from None
-        spec._check(int(cnn.get("n_characters", N_CHARACTERS)))
-        return spec
-
-    def _check(self, n_characters: int) -> None:
         if n_characters not in (N_CHARACTERS - 1, N_CHARACTERS):
             raise FormatError(f"options.json says n_characters {n_characters}; byte-level models have 261 or 262")
+        if problem := spec.problem():
+            raise FormatError(f"options.json: {problem}")
+        return spec
+
+    @classmethod
+    def from_settings(cls, settings: Model, vocabulary_size: int) -> "BiLMSpec":
+        """Return the shape that the `[model]` table asks for.
+
+        Args:
+            settings: the table.
+            vocabulary_size: V, rows of the word table where words are the input.
+
+        Raises:
+            UsageError: two settings do not fit together; the message names both values.
+        """
+        words = settings.input == "words"
+        spec = cls(
+            char_dim=0 if words else settings.char_dim,
+            filters=() if words else tuple(settings.filters),
+            n_highway=0 if words else settings.n_highway,
+            activation="relu" if words else settings.activation,
+            max_characters=0 if words else settings.max_characters_per_token,
+            dim=settings.dim,
+            projection_dim=settings.projection_dim,
+            n_layers=settings.n_layers,
+            cell_clip=settings.cell_clip,
+            proj_clip=settings.proj_clip,
+            skip=settings.use_skip_connections,
+            n_words=vocabulary_size if words else None,
+            bidirectional=settings.bidirectional,
+        )
+        if problem := spec.problem():
+            raise UsageError(f"the [model] settings make no biLM: {problem}")
+        return spec
+
+    def problem(self) -> str | None:
+        """Say which values do not fit together, None where all do."""
         if self.activation not in ("relu", "tanh"):
-            raise FormatError(f"options.json says activation {self.activation!r}; known are 'relu' and 'tanh'")
-        widest = max((width for width, _ in self.filters), default=0)
-        if widest > self.max_characters:
-            raise FormatError(f"options.json: a filter is {widest} wide, a word {self.max_characters} characters")
+            return f"activation is {self.activation!r}; known are 'relu' and 'tanh'"
+        if not self.reads_words and not self.filters:
+            return "filters is empty: a model that reads characters needs one at least"
+        if self.widest_filter > self.max_characters:
+            return f"a filter is {self.widest_filter} wide, a word {self.max_characters} characters"
         if self.projection_dim > self.dim:
-            raise FormatError(f"options.json: projection_dim {self.projection_dim} is above dim {self.dim}")
+            return f"projection_dim {self.projection_dim} is above dim {self.dim}"
+        return None
 
     def to_options(self) -> dict[str, Any]:
-        """Return the published options for inference (`n_characters` 262)."""
+        """Return the published options for inference (`n_characters` 262; `bidirectional` only where it is false)."""
         options: dict[str, Any] = {
             "lstm": {
                 "use_skip_connections": self.skip,
@@ -117,6 +174,8 @@ class BiLMSpec:
                 "n_layers": self.n_layers,
             }
         }
+        if not self.bidirectional:
+            options["bidirectional"] = False
         if self.n_words is not None:
             return options | {"n_tokens_vocab": self.n_words}
         options["char_cnn"] = {

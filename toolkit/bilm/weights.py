@@ -29,7 +29,7 @@ def datasets(bilm: BiLM) -> Iterator[tuple[str, tf.Variable, tuple | None]]:
         if cnn.projection is not None:
             yield "CNN_proj/W_proj", cnn.projection[0], None
             yield "CNN_proj/b_proj", cnn.projection[1], None
-    for direction in range(2):
+    for direction in range(spec.directions):
         for i, layer in enumerate(bilm.layers):
             cell = f"RNN_{direction}/RNN/MultiRNNCell/Cell{i}/LSTMCell"
             yield f"{cell}/W_0", layer.kernel, (direction,)

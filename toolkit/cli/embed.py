@@ -36,8 +36,9 @@ def register(app: typer.Typer) -> None:
 
         chosen = settings.embed
         document = dump(load_model(path), file, output, chosen.state, chosen.layers, chosen.dtype, chosen.batch_tokens)
+        unknown = "" if document["unknown"] is None else f" ({document['unknown']:,} read as <UNK>)"
         text = (
-            f"{document['output']}: {document['sentences']:,} sentences, {document['tokens']:,} tokens, "
+            f"{document['output']}: {document['sentences']:,} sentences, {document['tokens']:,} tokens{unknown}, "
             f"layers {document['layers']}, {document['dtype']}, state {document['state']}\n"
             f"{document['tokens_per_second']:,.0f} tokens/s, peak memory {document['peak_memory_mb']:,} MB, "
             f"model {document['model_fingerprint']}"

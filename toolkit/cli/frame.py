@@ -26,6 +26,13 @@ class Report:
     exit_code: int = 0
 
 
+def by_direction(forward: float, backward: float | None, digits: int = 1) -> str:
+    """Return "forward 84.0, backward 81.2", or "forward only" for a model without a backward direction."""
+    if backward is None:
+        return "forward only"
+    return f"forward {forward:,.{digits}f}, backward {backward:,.{digits}f}"
+
+
 @dataclass(frozen=True)
 class Session:
     """The options that every command takes.

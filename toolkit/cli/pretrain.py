@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.frame import Report, Session, command
+from toolkit.cli.frame import Report, Session, by_direction, command
 from toolkit.errors import UsageError
 
 EXAMPLES = (
@@ -58,7 +58,9 @@ def register(app: typer.Typer) -> None:
             f"{document['tokens_per_second']:,.0f} tokens/s ({document['compute_dtype']}), "
             f"peak memory {document['peak_memory_mb']:,} MB\n"
             f"validation perplexity (full softmax, n = {perplexity['n']:,}): {perplexity['mean']:,.1f} "
-            f"(forward {perplexity['forward']:,.1f}, backward {perplexity['backward']:,.1f}); "
+            f"({by_direction(perplexity['forward'], perplexity['backward'])}); "
             f"unigram {document['unigram_perplexity']:,.0f}"
         )
+        for refusal in document["refused_by"]:
+            text += f"\n{refusal['reader']} cannot read this model: {refusal['reason']}"
         return Report(document, text, exit_code=130 if document["stopped"] else 0)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from toolkit.cli.frame import Report, Session, command
+from toolkit.cli.frame import Report, Session, by_direction, command
 
 EXAMPLES = (
     "toolkit score model sentences.txt",
@@ -34,14 +34,18 @@ def register(app: typer.Typer) -> None:
         document = score(load_model(path), file, settings.embed.state, settings.embed.batch_tokens)
         lines = [f"{'line':>7} {'tokens':>7} {'forward':>10} {'backward':>10} {'mean/token':>10}"]
         lines += [
-            f"{number:7,} {row['tokens']:7,} {row['forward_nll']:10.3f} {row['backward_nll']:10.3f} "
-            + (f"{row['mean_nll']:10.4f}" if row["tokens"] else f"{'-':>10}")
+            f"{number:7,} {row['tokens']:7,} {_cell(row['forward_nll'], 3)} {_cell(row['backward_nll'], 3)} "
+            f"{_cell(row['mean_nll'], 4)}"
             for number, row in enumerate(document["sentences"], 1)
         ]
+        sides = by_direction(document["perplexity_forward"], document["perplexity_backward"], 2)
         lines.append(
             f"perplexity (full softmax, n = {document['targets']:,} a direction, closing marks counted): "
-            f"{document['perplexity']:,.2f} (forward {document['perplexity_forward']:,.2f}, "
-            f"backward {document['perplexity_backward']:,.2f}); {document['unknown']:,} of {document['tokens']:,} "
+            f"{document['perplexity']:,.2f} ({sides}); {document['unknown']:,} of {document['tokens']:,} "
             f"tokens are <UNK>"
         )
         return Report(document, "\n".join(lines))
+
+
+def _cell(value: float | None, digits: int) -> str:
+    return f"{'-':>10}" if value is None else f"{value:10.{digits}f}"

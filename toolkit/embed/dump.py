@@ -1,6 +1,7 @@
 """A text file's contextual embeddings, written to one HDF5 file: what `toolkit embed` does."""
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from toolkit.embed.states import StateMode
 from toolkit.errors import DataError, UsageError
 from toolkit.memory import peak_memory_mb
 from toolkit.progress import Progress
+from toolkit.text.vocab import UNK
 
 
 def dump(
@@ -36,7 +38,8 @@ def dump(
         batch_tokens: see `Encoder`.
 
     Returns:
-        the JSON document: output, sentences, tokens, seconds, tokens_per_second, peak_memory_mb, model_fingerprint,
+        the JSON document: output, sentences, tokens, unknown (how many of them a model that reads words took for
+        `<UNK>`, null for one that reads characters), seconds, tokens_per_second, peak_memory_mb, model_fingerprint,
         state, layers, dtype.
 
     Raises:
@@ -51,8 +54,17 @@ def dump(
     attributes = {"model_fingerprint": model.fingerprint, "state": state, "layers": layers, "dtype": dtype}
     started = time.monotonic()
     sentences = tokens = 0
+    unknown = 0 if model.spec.reads_words else None
+
+    def lines(progress: Progress) -> Iterator[list[str]]:
+        nonlocal unknown
+        for line in tokenised_lines(file, progress):
+            if unknown is not None:
+                unknown += sum(model.vocabulary.id(word) == model.vocabulary.ids[UNK] for word in line)
+            yield line
+
     with Progress("embedding", file.stat().st_size, "B") as progress, DumpWriter(out, attributes) as writer:
-        for embeddings in encoder.encode(tokenised_lines(file, progress)):
+        for embeddings in encoder.encode(lines(progress)):
             writer.write(choose_layers(embeddings, layers).astype(dtype, copy=False))
             sentences += 1
             tokens += embeddings.shape[1]
@@ -63,6 +75,7 @@ def dump(
         "output": str(out),
         "sentences": sentences,
         "tokens": tokens,
+        "unknown": unknown,
         "seconds": round(seconds, 3),
         "tokens_per_second": round(tokens / seconds, 1),
         "peak_memory_mb": peak_memory_mb(),

@@ -54,7 +54,7 @@ class Encoder:
 
         Yields:
             float32 [L+1, T, 2P] without the marks, [L+1, T+2, 2P] with them; layer 0 is the token vector twice. An
-            empty sentence gives [L+1, 0, 2P].
+            empty sentence gives [L+1, 0, 2P]. A forward model gives P for 2P, and layer 0 once.
         """
         if self.state == "stateful":
             for sentence in sentences:
@@ -112,7 +112,7 @@ class Encoder:
         results = []
         for row, length in enumerate(lengths):
             tokens = x[row, :length]
-            bottom = np.concatenate([tokens, tokens], -1)[None]
+            bottom = np.concatenate([tokens] * self._bilm.spec.directions, -1)[None]
             results.append(np.concatenate([bottom, layers[:, row, :length]]))
         return results, states
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from toolkit.bilm.backend import tf
-from toolkit.bilm.folder import Model
+from toolkit.bilm.folder import Model, Softmax
 from toolkit.bilm.softmax import full_softmax_nll
 from toolkit.embed.encoder import Encoder
 from toolkit.embed.reading import check_text, tokenised_lines
@@ -30,13 +30,13 @@ class Score:
         tokens: n, without the marks.
         unknown: how many of them the vocabulary lacks; they count as `<UNK>`.
         forward: of w_1 … w_n, `</S>`: n + 1 targets.
-        backward: of w_n … w_1, `<S>`: n + 1 targets.
+        backward: of w_n … w_1, `<S>`: n + 1 targets; None for a forward model.
     """
 
     tokens: int
     unknown: int
     forward: float
-    backward: float
+    backward: float | None
 
     @property
     def targets(self) -> int:
@@ -45,11 +45,8 @@ class Score:
 
     @property
     def mean(self) -> float | None:
-        """Negative log-likelihood a target, both directions averaged; None for a blank line."""
-        return (self.forward + self.backward) / (2 * self.targets) if self.tokens else None
-
-
-BLANK = Score(0, 0, 0.0, 0.0)
+        """Negative log-likelihood a target, averaged over the directions; None for a blank line."""
+        return _mean(self.forward, self.backward, self.targets) if self.tokens else None
 
 
 class Scorer:
@@ -59,18 +56,23 @@ class Scorer:
         model: with a vocabulary and a softmax.
         state: "warm", "zero" or "stateful".
         batch_tokens: padded tokens encoded at a time.
+        softmax: an output layer of the model's vocabulary; None reads the model's own.
 
     Raises:
         UsageError: the model has no softmax, as published weights have none, or the state is unknown.
         FormatError: the softmax is damaged.
     """
 
-    def __init__(self, model: Model, state: StateMode = "warm", batch_tokens: int = 4096) -> None:
-        softmax = model.softmax()
+    def __init__(
+        self, model: Model, state: StateMode = "warm", batch_tokens: int = 4096, softmax: Softmax | None = None
+    ) -> None:
+        softmax = softmax or model.softmax()
         self._vocabulary, self._p = model.vocabulary, model.spec.projection_dim
         self._weight, self._bias = tf.constant(softmax.weight), tf.constant(softmax.bias)
         self._encoder = Encoder(model, state, batch_tokens)
         self._rows = max(1, LOGITS_BYTES // (4 * len(model.vocabulary)))
+        self._bidirectional = model.spec.bidirectional
+        self._blank = Score(0, 0, 0.0, 0.0 if self._bidirectional else None)
 
     def scores(self, sentences: Iterable[Sequence[str]]) -> Iterator[Score]:
         """Yield a score for each sentence, in input order; a sentence without tokens gets zeros."""
@@ -85,16 +87,16 @@ class Scorer:
         for layers in self._encoder.encode(with_tokens(), marks=True):
             while not waiting[0]:
                 waiting.popleft()
-                yield BLANK
+                yield self._blank
             yield self._score(waiting.popleft(), layers[-1])
-        yield from (BLANK for _ in waiting)
+        yield from (self._blank for _ in waiting)
 
     def _score(self, tokens: Sequence[str], top: np.ndarray) -> Score:
         ids = np.array([self._vocabulary.id(word) for word in (BOS, *tokens, EOS)], np.int32)
         unknown = int((ids[1:-1] == self._vocabulary.ids[UNK]).sum())
         # The forward half stands before a token when it predicts it, the backward half behind it.
         forward = self._nll(top[:-1, : self._p], ids[1:])
-        backward = self._nll(top[1:, self._p :], ids[:-1])
+        backward = self._nll(top[1:, self._p :], ids[:-1]) if self._bidirectional else None
         return Score(len(tokens), unknown, forward, backward)
 
     def _nll(self, hidden: np.ndarray, targets: np.ndarray) -> float:
@@ -106,7 +108,9 @@ class Scorer:
         return total
 
 
-def score(model: Model, file: Path, state: StateMode = "warm", batch_tokens: int = 4096) -> dict[str, Any]:
+def score(
+    model: Model, file: Path, state: StateMode = "warm", batch_tokens: int = 4096, softmax: Softmax | None = None
+) -> dict[str, Any]:
     """Score a tokenised text, a sentence a line.
 
     Args:
@@ -114,25 +118,28 @@ def score(model: Model, file: Path, state: StateMode = "warm", batch_tokens: int
         file: UTF-8 text, plain, .gz, .bz2 or .xz; a blank line gets a row of its own and counts nothing.
         state: see `Encoder`.
         batch_tokens: see `Encoder`.
+        softmax: see `Scorer`.
 
     Returns:
         the JSON document. `sentences`: tokens, unknown, forward_nll, backward_nll, mean_nll (a target, null for a blank
         line), in nats. Sums over them: tokens, unknown, targets (a direction: every token and the closing mark),
         forward_nll, backward_nll. From these: perplexity of both directions, perplexity_forward, perplexity_backward.
-        Also model_fingerprint and state.
+        A forward model has null for every figure of the backward direction, and means over one direction. Also
+        model_fingerprint and state.
 
     Raises:
         UsageError: `file` is missing, or the model has no softmax.
         DataError: `file` is not UTF-8, damaged, or holds no token.
     """
     check_text(file)
-    scorer = Scorer(model, state, batch_tokens)
+    scorer = Scorer(model, state, batch_tokens, softmax)
     with Progress("scoring", file.stat().st_size, "B") as progress:
         found = list(scorer.scores(tokenised_lines(file, progress)))
     targets = sum(s.targets for s in found)
     if not targets:
         raise DataError(f"{file} holds no token: it should hold one tokenised sentence a line")
-    forward, backward = math.fsum(s.forward for s in found), math.fsum(s.backward for s in found)
+    forward = math.fsum(s.forward for s in found)
+    backward = math.fsum(s.backward for s in found) if model.spec.bidirectional else None
     rows = [
         {
             "tokens": s.tokens,
@@ -150,9 +157,14 @@ def score(model: Model, file: Path, state: StateMode = "warm", batch_tokens: int
         "targets": targets,
         "forward_nll": forward,
         "backward_nll": backward,
-        "perplexity": math.exp((forward + backward) / (2 * targets)),
+        "perplexity": math.exp(_mean(forward, backward, targets)),
         "perplexity_forward": math.exp(forward / targets),
-        "perplexity_backward": math.exp(backward / targets),
+        "perplexity_backward": None if backward is None else math.exp(backward / targets),
         "model_fingerprint": model.fingerprint,
         "state": state,
     }
+
+
+def _mean(forward: float, backward: float | None, targets: int) -> float:
+    """Negative log-likelihoods of n targets a direction, averaged over the targets of all directions."""
+    return forward / targets if backward is None else (forward + backward) / (2 * targets)

@@ -27,7 +27,7 @@ def warm_state(bilm: BiLM, tokens: TokenTable) -> States:
         tokens: the token vectors of that model.
 
     Returns:
-        cells float32 [L, 2, 1, D] and outputs float32 [L, 2, 1, P]: one row, to be repeated for a batch.
+        cells float32 [L, R, 1, D] and outputs float32 [L, R, 1, P], R directions: one row, to be repeated for a batch.
     """
     x = tf.constant(tokens.vectors([BOS, *WARMING.split(), EOS]))
     states = bilm.zero_state(1)

@@ -19,7 +19,8 @@ class TokenTable:
 
     Args:
         bilm: the weights.
-        vocabulary: the rows of a model that reads words instead of characters; unused otherwise.
+        vocabulary: the rows of a model that reads words instead of characters, where a word that it lacks is `<UNK>`;
+            unused otherwise.
         cache_bytes: size of the table; when it is full it starts afresh.
 
     Raises:

@@ -1,4 +1,7 @@
-"""What a training step reads, as a pure function of the seed and the step's number: nothing to save but a number."""
+"""What a training step reads, as a pure function of the seed and the step's number: nothing to save but a number.
+
+Letter for shapes: R directions, 2, or 1 of a forward model.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +18,7 @@ from toolkit.text.vocab import BOS, EOS, Vocabulary
 
 # Words are run through the character CNN in groups of like length; ids of a word with both marks.
 GROUP_LENGTHS = (8, 13, 24)
-GROUP_MULTIPLE = 128
+GROUP_MULTIPLE = 32
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class Lexicon:
     """The distinct words of a corpus with the two sentence marks behind them, ready to be looked up by number.
 
     Attributes:
-        rows: int16 [n + 2, C], character ids.
+        rows: int16 [n + 2, C], character ids; C is 0 for a model that reads words.
         lengths: int16 [n + 2], ids before the padding.
         targets: int32 [n + 2], ids in the softmax's vocabulary.
     """
@@ -37,7 +40,7 @@ class Lexicon:
         """Look up all words of a prepared corpus."""
         words = [*words, BOS, EOS]
         rows = np.empty((len(words), max_characters), np.int16)
-        for start in range(0, len(words), 10_000):
+        for start in range(0, len(words) if max_characters else 0, 10_000):
             rows[start : start + 10_000] = char_rows(words[start : start + 10_000], max_characters)
         targets = np.fromiter((vocabulary.id(word) for word in words), np.int32, len(words))
         return cls(rows, (rows != PADDING).sum(1).astype(np.int16), targets)
@@ -80,18 +83,26 @@ class MarkedText:
         return inputs, targets
 
 
+def marked_texts(stream: TokenStream, order: np.ndarray, lexicon: Lexicon, directions: int) -> list[MarkedText]:
+    """Return a text as each direction reads it, forward first."""
+    bos, eos = len(lexicon.targets) - 2, len(lexicon.targets) - 1
+    texts = MarkedText(stream, order, False, bos, eos), MarkedText(stream, order, True, eos, bos)
+    return list(texts[:directions])
+
+
 @dataclass(frozen=True)
 class Batch:
     """One step's input; arrays as the training graph takes them.
 
     Attributes:
-        groups: int32 [U_g, C_g] each, character ids of the distinct words, by length.
-        inputs: int32 [T, 2, B], places in the concatenated groups.
-        rows: int32 [R], the rows of the softmax that this step touches.
-        targets: int32 [2, T·B], places in `rows`.
-        sampled: int32 [2, S], places in `rows`.
-        log_expected: float32 [2, R].
-        kept: bool [L + 1, T, 2, B, P], false where dropout sets a zero; [0, …] without dropout.
+        groups: int32 [U_g, C_g] each, character ids of the distinct words, by length; of a model that reads words one
+            group, int32 [U], the distinct rows of its table.
+        inputs: int32 [T, R, B], places in the concatenated groups.
+        rows: int32 [N], the rows of the softmax that this step touches.
+        targets: int32 [R, T·B], places in `rows`.
+        sampled: int32 [R, S], places in `rows`.
+        log_expected: float32 [R, N].
+        kept: bool [L + 1, T, R, B, P], false where dropout sets a zero; [0, …] without dropout.
     """
 
     groups: tuple[np.ndarray, ...]
@@ -114,8 +125,12 @@ def unique_words(lexicon: Lexicon, tokens: np.ndarray, spec: BiLMSpec) -> tuple[
 
     Returns:
         the groups' character ids, each filled up to a multiple of `GROUP_MULTIPLE` words so that few shapes occur, and
-        each token's place in the concatenated groups (the shape of `tokens`).
+        each token's place in the concatenated groups (the shape of `tokens`). A model that reads words has one group,
+        the distinct rows of its table: all words outside the vocabulary are the row of `<UNK>`.
     """
+    if spec.reads_words:
+        rows, inverse = np.unique(lexicon.targets[tokens], return_inverse=True)
+        return (rows.astype(np.int32),), inverse.astype(np.int32).reshape(tokens.shape)
     widths = group_widths(spec)
     words, inverse = np.unique(tokens, return_inverse=True)
     group = np.searchsorted(np.array(widths[:-1]) - spec.widest_filter, lexicon.lengths[words])
@@ -134,7 +149,7 @@ def unique_words(lexicon: Lexicon, tokens: np.ndarray, spec: BiLMSpec) -> tuple[
 class Batches:
     """The training batches of a corpus, each computed from (seed, step) alone.
 
-    An epoch is the text with its sentences shuffled, cut into B rows that are read side by side. Both directions read
+    An epoch is the text with its sentences shuffled, cut into B rows that are read side by side. All directions read
     the sentences in one order (bilm-tf shuffles each for itself): a batch then holds a sixth fewer distinct words, and
     the token layer, the largest part of a step, runs once a distinct word.
 
@@ -156,7 +171,6 @@ class Batches:
         self.batch_size = batch_size = settings.batch_size
         self.unroll_steps = unroll_steps = settings.unroll_steps
         self.negatives, self.dropout, self.seed = settings.negatives, settings.dropout, settings.seed
-        self.widths = group_widths(spec)
         self.row_length = (stream.n_tokens + stream.n_sentences) // batch_size
         self.steps_per_epoch = self.row_length // unroll_steps
         if self.steps_per_epoch == 0:
@@ -175,13 +189,14 @@ class Batches:
         read = [text.read(positions) for text in self._texts(epoch)]
         inputs, targets = (np.stack([direction[i] for direction in read]) for i in range(2))
         groups, places = unique_words(self.lexicon, inputs, self.spec)
-        # The position of a row is [T, 2, B] for the inputs and [2, T·B] for the targets.
-        targets = self.lexicon.targets[targets].reshape(2, -1)
+        # The position of a row is [T, R, B] for the inputs and [R, T·B] for the targets.
+        directions = len(targets)
+        targets = self.lexicon.targets[targets].reshape(directions, -1)
         draws = [
             log_uniform_sample(
                 self.vocabulary_size, self.negatives, np.random.default_rng((self.seed, step, direction))
             )
-            for direction in range(2)
+            for direction in range(directions)
         ]
         rows, flat = np.unique(np.concatenate([targets.ravel(), *(words for words, _ in draws)]), return_inverse=True)
         flat = flat.astype(np.int32)
@@ -189,8 +204,8 @@ class Batches:
             groups=groups,
             inputs=places.transpose(1, 0, 2),
             rows=rows.astype(np.int32),
-            targets=flat[: targets.size].reshape(2, -1),
-            sampled=flat[targets.size :].reshape(2, -1),
+            targets=flat[: targets.size].reshape(directions, -1),
+            sampled=flat[targets.size :].reshape(directions, -1),
             log_expected=np.stack([expected[rows] for _, expected in draws]),
             kept=self._kept(step),
         )
@@ -198,17 +213,15 @@ class Batches:
     def _kept(self, step: int) -> np.ndarray:
         """Dropout masks; drawn here, beside the running step, since random numbers are slow inside the graph."""
         spec = self.spec
-        shape = (spec.n_layers + 1, self.unroll_steps, 2, self.batch_size, spec.projection_dim)
+        shape = (spec.n_layers + 1, self.unroll_steps, spec.directions, self.batch_size, spec.projection_dim)
         if self.dropout == 0:
             return np.empty((0, *shape[1:]), bool)
         bits = np.frombuffer(np.random.default_rng((self.seed, step, 2)).bytes(2 * int(np.prod(shape))), np.uint16)
         return (bits >= round(self.dropout * 2**16)).reshape(shape)
 
     def _texts(self, epoch: int) -> list[MarkedText]:
-        """Both directions of an epoch; only the latest epoch is kept."""
+        """The directions of an epoch; only the latest epoch is kept."""
         if self._epoch[0] != epoch:
-            marks = len(self.lexicon.targets) - 2, len(self.lexicon.targets) - 1
             order = np.random.default_rng((self.seed, epoch)).permutation(self.stream.n_sentences)
-            texts = [MarkedText(self.stream, order, False, *marks), MarkedText(self.stream, order, True, *marks[::-1])]
-            self._epoch = (epoch, texts)
+            self._epoch = (epoch, marked_texts(self.stream, order, self.lexicon, self.spec.directions))
         return self._epoch[1]

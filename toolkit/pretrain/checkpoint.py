@@ -2,23 +2,25 @@
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import h5py
 import numpy as np
 
 from toolkit.bilm.backend import tf
 from toolkit.errors import FormatError
-from toolkit.files import atomic_path, read_json, sha256, write_json
+from toolkit.files import atomic_path, read_json, room_for, sha256, sweep, write_json
 from toolkit.pretrain.graph import TrainingGraph
+from toolkit.pretrain.perplexity import Perplexity
+from toolkit.pretrain.variables import named
 
 logger = logging.getLogger(__name__)
 
 FOLDER = "checkpoints"
 KEPT = 2  # the latest; the best is kept beside them
+OVERHEAD = 4096  # bytes that a variable takes in the file beside its values, at most
 _NAME = re.compile(r"step-(\d{9})\.json")
 
 
@@ -29,49 +31,60 @@ class Progress:
     Attributes:
         step: steps taken.
         seconds: of training so far.
-        best: lowest validation perplexity so far, None before the first validation.
+        best: the lowest validation perplexity so far, None before the first validation.
         best_step: when that was.
         validated: seconds of training at the last validation.
+        since_best: validations since the best one.
     """
 
     step: int
     seconds: float
-    best: float | None
+    best: Perplexity | None
     best_step: int | None
     validated: float
+    since_best: int = 0
 
 
 def variables(graph: TrainingGraph) -> Iterator[tuple[str, tf.Variable]]:
     """Yield (name, variable) of all that training changes: weights, optimizer slots, LSTM states."""
-    groups = {
-        "weights": graph.dense,
-        "softmax": graph.softmax,
-        "slots": graph.slots,
-        "softmax_slots": graph.sparse_slots,
-        "states": graph.states,
-    }
-    for group, members in groups.items():
-        yield from ((f"{group}/{index:03d}", variable) for index, variable in enumerate(members))
+    slots = [*graph.slots, *graph.sparse_slots]
+    for (path, variable), slot in zip(named(graph), slots, strict=True):
+        yield f"weights/{path}", variable
+        yield f"slots/{path}", slot
+    yield from zip(("states/cells", "states/outputs"), graph.states, strict=True)
 
 
 def save(run: Path, graph: TrainingGraph, progress: Progress) -> None:
     """Write a checkpoint into a run folder, then remove those that are no longer needed.
 
-    The description is written last and holds the data's SHA-256: a checkpoint without one does not count.
+    The description is written last and holds the data's SHA-256: a checkpoint without one does not count. Kept are the
+    latest two, and the best that each of them knows of.
+
+    Raises:
+        DiskFullError: it does not fit on the disk; the checkpoints before it are as they were.
     """
-    path = run / FOLDER / f"step-{progress.step:09d}"
+    path = run / FOLDER / f"step-{progress.step:09d}.json"
     data = path.with_suffix(".h5")
-    with atomic_path(data) as temporary, h5py.File(temporary, "w") as file:
-        for name, variable in variables(graph):
-            value = variable.numpy()
-            file[name] = value.view(np.uint16) if variable.dtype == tf.bfloat16 else value
-    write_json(path.with_suffix(".json"), {**vars(progress), "sha256": sha256(data)})
-    steps = [step for step, _ in _found(run)]
-    wanted = {*steps[:KEPT], progress.best_step}
-    for step in steps:
+    members = list(variables(graph))
+    size = sum(variable.shape.num_elements() * variable.dtype.size + OVERHEAD for _, variable in members)
+    # The state at a step is always the same: where it lies there already, the file is never without its description.
+    mark = _sound_mark(path)
+    with room_for(data, 0 if mark else size):
+        if not mark:
+            with atomic_path(data) as temporary, h5py.File(temporary, "w") as file:
+                for name, variable in members:
+                    value = variable.numpy()
+                    file[name] = value.view(np.uint16) if variable.dtype == tf.bfloat16 else value
+            mark = sha256(data)
+        best = progress.best.document() if progress.best else None
+        write_json(path, {**vars(progress), "best": best, "sha256": mark})
+    found = [(step, other) for step, other in _found(run) if step <= progress.step]  # later ones were passed over
+    kept = found[:KEPT]
+    wanted = {step for step, _ in kept} | {_best_step(other) for _, other in kept}
+    for step, other in _found(run):
         if step not in wanted:
-            for suffix in (".json", ".h5"):  # the description first: what has none does not count
-                (run / FOLDER / f"step-{step:09d}{suffix}").unlink(missing_ok=True)
+            for unwanted in (other, other.with_suffix(".h5")):  # the description first: what has none does not count
+                unwanted.unlink(missing_ok=True)
 
 
 def restore(run: Path, graph: TrainingGraph) -> Progress:
@@ -80,22 +93,63 @@ def restore(run: Path, graph: TrainingGraph) -> Progress:
     Raises:
         FormatError: the run has no sound checkpoint, or its shapes are not the graph's.
     """
+    sweep(run / FOLDER)
     reasons = []
     for _, path in _found(run):
         try:
-            description = read_json(path)
-            data = path.with_suffix(".h5")
-            if not data.is_file() or sha256(data) != description.pop("sha256", None):
-                raise FormatError(f"{data} does not have the checksum that {path.name} states")
-            progress = Progress(**description)
-        except (FormatError, TypeError) as error:
+            progress = _described(path)
+        except FormatError as error:
             reasons.append(str(error))
             logger.warning("checkpoint passed over, taking the one before it: %s", error)
             continue
-        _fill(data, graph)
+        _fill(path.with_suffix(".h5"), variables(graph))
         return progress
     why = "; ".join(reasons) or f"{run / FOLDER} holds none yet"
     raise FormatError(f"{run.name} cannot be resumed, there is no sound checkpoint: {why}")
+
+
+def restore_weights(run: Path, graph: TrainingGraph, step: int) -> None:
+    """Put the weights of one checkpoint into a graph and leave everything else in it as it is.
+
+    Raises:
+        FormatError: there is no sound checkpoint of that step.
+    """
+    path = run / FOLDER / f"step-{step:09d}.json"
+    _described(path)
+    _fill(path.with_suffix(".h5"), ((f"weights/{name}", variable) for name, variable in named(graph)))
+
+
+def _described(path: Path) -> Progress:
+    """Read a checkpoint's description and check its data against it."""
+    description = read_json(path)
+    data = path.with_suffix(".h5")
+    try:
+        if not data.is_file() or sha256(data) != description.pop("sha256"):
+            raise FormatError(f"{data} does not have the checksum that {path.name} states")
+        best = description.pop("best")
+        figures = Perplexity(best["forward"], best["backward"], best["n"]) if best else None
+        return Progress(best=figures, **description)
+    except (AttributeError, KeyError, TypeError) as error:
+        raise FormatError(f"{path} is no description of a checkpoint ({error!r})") from None
+
+
+def _sound_mark(path: Path) -> str | None:
+    """The SHA-256 of a checkpoint's data, None where it is not there as its description says."""
+    data = path.with_suffix(".h5")
+    if not path.is_file() or not data.is_file():
+        return None
+    found = sha256(data)
+    try:
+        return found if read_json(path).get("sha256") == found else None
+    except (FormatError, AttributeError):  # damaged: it is written anew
+        return None
+
+
+def _best_step(path: Path) -> int | None:
+    try:
+        return read_json(path).get("best_step")
+    except (FormatError, AttributeError):  # damaged: it knows of none
+        return None
 
 
 def _found(run: Path) -> list[tuple[int, Path]]:
@@ -104,14 +158,14 @@ def _found(run: Path) -> list[tuple[int, Path]]:
     return sorted(((int(match[1]), path) for match, path in matches if match), reverse=True)
 
 
-def _fill(data: Path, graph: TrainingGraph) -> None:
+def _fill(data: Path, members: Iterable[tuple[str, tf.Variable]]) -> None:
+    members = list(members)
     with h5py.File(data, "r") as file:
-        values: Mapping[str, Any] = {name: file[name][()] if name in file else None for name, _ in variables(graph)}
-    for name, variable in variables(graph):
-        value = values[name]
-        if value is None or value.shape != variable.shape:
-            shape = None if value is None else value.shape
+        values = {name: file[name][()] if name in file else None for name, _ in members}
+    for name, variable in members:
+        shape = None if values[name] is None else values[name].shape
+        if shape != variable.shape:
             raise FormatError(f"{data}: {name} has the shape {shape}, this run's settings ask for {variable.shape}")
-        if variable.dtype == tf.bfloat16:
-            value = value.view(tf.bfloat16.as_numpy_dtype)
-        variable.assign(value)
+    for name, variable in members:
+        value = values[name]
+        variable.assign(value.view(tf.bfloat16.as_numpy_dtype) if variable.dtype == tf.bfloat16 else value)

@@ -1,6 +1,10 @@
-"""The training graph: forward pass of a batch, loss, gradients, clipping and Adagrad."""
+"""The training graph: forward pass of a batch, loss, gradients, clipping and Adagrad.
+
+Letter for shapes: R directions, 2, or 1 of a forward model.
+"""
 
 from toolkit.bilm.backend import tf
+from toolkit.bilm.char_cnn_training import training_token_vectors
 from toolkit.bilm.compiled import compiled
 from toolkit.bilm.lstm_training import training_layer
 from toolkit.bilm.model import BiLM
@@ -28,10 +32,12 @@ class TrainingGraph(tf.Module):
         initial = tf.random.stateless_normal(shape, (settings.seed, 0)) / spec.projection_dim**0.5
         self.softmax_weight = tf.Variable(initial)
         self.softmax_bias = tf.Variable(tf.zeros(vocabulary_size))
-        self.dense = list(bilm.trainable_variables)
+        # The word table of a model that reads words: of its rows, like those of the softmax, a step touches few.
+        self.words = [bilm.embedding] if spec.reads_words else []
+        self.dense = [v for v in bilm.trainable_variables if v is not bilm.embedding]
         accumulator = settings.initial_accumulator
         self.slots = [tf.Variable(tf.fill(v.shape, accumulator)) for v in self.dense]
-        self.sparse_slots = [tf.Variable(tf.fill(v.shape, accumulator)) for v in self.softmax]
+        self.sparse_slots = [tf.Variable(tf.fill(v.shape, accumulator)) for v in (*self.softmax, *self.words)]
         states = bilm.zero_state(settings.batch_size)
         self.states = tf.Variable(states[0]), tf.Variable(tf.cast(states[1], dtype))
         # Counted inside the step: Ctrl-C can come between the step's end and any line behind it.
@@ -39,16 +45,19 @@ class TrainingGraph(tf.Module):
         self._layer = training_layer(spec, settings.unroll_steps, dtype)
         # A fixed signature: the unrolled graph is traced once, whatever the number of distinct words.
         integers = lambda *shape: tf.TensorSpec(shape, tf.int32)  # noqa: E731
+        directions = spec.directions
         self._step = tf.function(
             self._take_step,
             input_signature=(
-                tuple(integers(None, width) for width in group_widths(spec)),
-                integers(settings.unroll_steps, 2, settings.batch_size),
+                (integers(None),) if self.words else tuple(integers(None, width) for width in group_widths(spec)),
+                integers(settings.unroll_steps, directions, settings.batch_size),
                 integers(None),
-                integers(2, None),
-                integers(2, None),
-                tf.TensorSpec((2, None), tf.float32),
-                tf.TensorSpec((None, settings.unroll_steps, 2, settings.batch_size, spec.projection_dim), tf.bool),
+                integers(directions, None),
+                integers(directions, None),
+                tf.TensorSpec((directions, None), tf.float32),
+                tf.TensorSpec(
+                    (None, settings.unroll_steps, directions, settings.batch_size, spec.projection_dim), tf.bool
+                ),
             ),
         )
 
@@ -57,21 +66,30 @@ class TrainingGraph(tf.Module):
         """Weight [V, P] and bias [V] of the output layer."""
         return self.softmax_weight, self.softmax_bias
 
+    @property
+    def variables_trained(self) -> list[tf.Variable]:
+        """What the gradients are of, in their order: the dense ones, the softmax, the word table."""
+        return [*self.dense, *self.softmax, *self.words]
+
     def forward(
         self, groups: tuple[tf.Tensor, ...], inputs: tf.Tensor, states: tuple, kept: tf.Tensor | None
     ) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
         """Run the biLM over T steps of B rows.
 
         Args:
-            groups: int32 [U_g, C_g] each, character ids of distinct words.
-            inputs: int32 [T, 2, B], places in the concatenated groups.
-            states: cells [L, 2, B, D] float32 and outputs [L, 2, B, P].
-            kept: bool [L + 1, T, 2, B, P], the dropout masks; None runs without dropout.
+            groups: int32 [U_g, C_g] each, character ids of distinct words; of a model that reads words one int32 [U],
+                rows of its table.
+            inputs: int32 [T, R, B], places in the concatenated groups.
+            states: cells [L, R, B, D] float32 and outputs [L, R, B, P].
+            kept: bool [L + 1, T, R, B, P], the dropout masks; None runs without dropout.
 
         Returns:
-            [T, 2, B, P] of the top layer, and the states behind the last step.
+            [T, R, B, P] of the top layer, and the states behind the last step.
         """
-        vectors = tf.concat([self.bilm.char_cnn(group, self.dtype) for group in groups], 0)
+        if self.words:
+            vectors = tf.gather(self.bilm.embedding, groups[0])
+        else:
+            vectors = training_token_vectors(self.bilm.char_cnn, groups, self.dtype)
         x = tf.gather(tf.cast(vectors, self.dtype), inputs)
         cells, hiddens = [], []
         for index, layer in enumerate(self.bilm.layers):
@@ -91,7 +109,7 @@ class TrainingGraph(tf.Module):
         return _dropout(x, kept[place], self.settings.dropout)
 
     def train(self, batch: Batch) -> tuple[float, float]:
-        """Take one step and return the sampled loss (nats a token, mean of both directions) and the gradients' norm.
+        """Take one step and return the sampled loss (nats a token, mean of the directions) and the gradients' norm.
 
         Where the norm is not a finite number no weight is changed.
         """
@@ -100,27 +118,39 @@ class TrainingGraph(tf.Module):
         )
         return float(loss), float(norm)
 
-    def _take_step(self, groups, inputs, rows, targets, sampled, log_expected, kept):  # see Batch
-        settings = self.settings
+    def gradients(self, groups, inputs, rows, targets, sampled, log_expected, kept):  # see Batch
+        """Return the loss of a batch, its gradients (in the order of `variables_trained`) and the states behind it."""
         with tf.GradientTape() as tape:
             top, states = self.forward(groups, inputs, self.states, kept)
-            h = tf.reshape(tf.transpose(top, [1, 0, 2, 3]), [2, -1, self.bilm.spec.projection_dim])
+            spec = self.bilm.spec
+            h = tf.reshape(tf.transpose(top, [1, 0, 2, 3]), [spec.directions, -1, spec.projection_dim])
             table = [tf.gather(variable, rows) for variable in self.softmax]
             tape.watch(table)
             loss = sampled_softmax_loss(h, tf.cast(table[0], self.dtype), table[1], targets, sampled, log_expected)
             # bilm-tf takes the gradient of the loss of a whole row, not of a token; its learning rates mean that.
-            total = loss * float(settings.unroll_steps)
-        gradients = [tf.convert_to_tensor(g) for g in tape.gradient(total, self.dense + table)]
-        clipped, norm = tf.clip_by_global_norm(gradients, settings.clip_norm)
-        tf.cond(tf.math.is_finite(norm), lambda: self._apply(clipped, rows, states), lambda: tf.no_op())
+            total = loss * float(self.settings.unroll_steps)
+        gradients = tape.gradient(total, self.dense + table + self.words)
+        # The word table was gathered once, at distinct rows: the values of its gradient are those rows' own.
+        values = [g.values for g in gradients[len(self.dense + table) :]]
+        gradients = [*(tf.convert_to_tensor(g) for g in gradients[: len(self.dense + table)]), *values]
+        return loss, gradients, states
+
+    def _take_step(self, groups, inputs, rows, targets, sampled, log_expected, kept):  # see Batch
+        loss, gradients, states = self.gradients(groups, inputs, rows, targets, sampled, log_expected, kept)
+        clipped, norm = tf.clip_by_global_norm(gradients, self.settings.clip_norm)
+        touched = [rows, rows, *groups] if self.words else [rows, rows]
+        tf.cond(tf.math.is_finite(norm), lambda: self._apply(clipped, touched, states), lambda: tf.no_op())
         return loss, norm
 
-    def _apply(self, gradients: list[tf.Tensor], rows: tf.Tensor, states: tuple[tf.Tensor, tf.Tensor]) -> tf.Operation:
-        """Adagrad (Duchi et al. 2011) as TensorFlow 1 has it: no epsilon; only the touched rows of the softmax move."""
+    def _apply(
+        self, gradients: list[tf.Tensor], touched: list[tf.Tensor], states: tuple[tf.Tensor, tf.Tensor]
+    ) -> tf.Operation:
+        """Adagrad (Duchi et al. 2011) as TensorFlow 1 has it: no epsilon; of sparse tables the touched rows move."""
         rate, dense = self.settings.learning_rate, len(self.dense)
         for variable, slot, gradient in zip(self.dense, self.slots, gradients[:dense], strict=True):
             tf.raw_ops.ResourceApplyAdagrad(var=variable.handle, accum=slot.handle, lr=rate, grad=gradient)
-        for variable, slot, gradient in zip(self.softmax, self.sparse_slots, gradients[dense:], strict=True):
+        sparse = zip((*self.softmax, *self.words), self.sparse_slots, gradients[dense:], touched, strict=True)
+        for variable, slot, gradient, rows in sparse:
             tf.raw_ops.ResourceSparseApplyAdagrad(
                 var=variable.handle, accum=slot.handle, lr=rate, grad=gradient, indices=rows
             )

@@ -7,7 +7,7 @@ import numpy as np
 
 from toolkit.bilm.backend import tf
 from toolkit.bilm.softmax import full_softmax_nll
-from toolkit.pretrain.batches import Lexicon, MarkedText, unique_words
+from toolkit.pretrain.batches import Lexicon, marked_texts, unique_words
 from toolkit.pretrain.graph import TrainingGraph
 from toolkit.text.prepare import TokenStream
 
@@ -19,20 +19,36 @@ class Perplexity:
     """Perplexity with the full softmax; out-of-vocabulary words count as `<UNK>`.
 
     Attributes:
-        forward, backward: of each direction.
+        forward: of the forward direction.
+        backward: of the other; None for a forward model.
         n: targets a direction, end-of-sentence marks included.
     """
 
     forward: float
-    backward: float
+    backward: float | None
     n: int
 
     @property
     def mean(self) -> float:
         """The exponential of the directions' mean negative log-likelihood."""
-        return math.sqrt(self.forward * self.backward)
+        return self.forward if self.backward is None else math.sqrt(self.forward * self.backward)
 
-    def document(self) -> dict[str, float | int]:
+    @property
+    def sides(self) -> dict[str, float]:
+        """The figure of each direction that the model has, by its name."""
+        sides = {"forward": self.forward, "backward": self.backward}
+        return {side: value for side, value in sides.items() if value is not None}
+
+    def by_direction(self) -> list[tuple[str, float]]:
+        """Return the figures by the names of their metrics: "perplexity", "perplexity_forward", "…_backward"."""
+        figures = {"perplexity": self.mean, "perplexity_forward": self.forward, "perplexity_backward": self.backward}
+        return [(name, value) for name, value in figures.items() if value is not None]
+
+    def __str__(self) -> str:
+        directions = ", ".join(f"{name.removeprefix('perplexity_')} {v:,.1f}" for name, v in self.by_direction()[1:])
+        return f"(full softmax, n = {self.n:,}) {self.mean:,.1f} ({directions})"
+
+    def document(self) -> dict[str, float | int | str | None]:
         """Return the figures as JSON."""
         return {"forward": self.forward, "backward": self.backward, "mean": self.mean, "n": self.n, "kind": "full"}
 
@@ -51,8 +67,7 @@ class Validation:
         self.graph, self.lexicon = graph, lexicon
         sentences = max(1, int(np.searchsorted(stream.starts, tokens, side="right")) - 1)
         order = np.arange(min(sentences, stream.n_sentences))
-        bos, eos = len(lexicon.targets) - 2, len(lexicon.targets) - 1
-        self.texts = [MarkedText(stream, order, False, bos, eos), MarkedText(stream, order, True, eos, bos)]
+        self.texts = marked_texts(stream, order, lexicon, graph.bilm.spec.directions)
         self.row_length = -(-len(self.texts[0]) // ROWS)
         self._forward = tf.function(self._step, reduce_retracing=True)
 
@@ -61,11 +76,11 @@ class Validation:
         return self.lexicon.targets[self.texts[0].read(np.arange(len(self.texts[0])))[1]]
 
     def run(self) -> Perplexity:
-        """Measure the perplexity of both directions."""
+        """Measure the perplexity of each direction."""
         graph, unroll = self.graph, self.graph.settings.unroll_steps
         states = graph.bilm.zero_state(ROWS)
         states = states[0], tf.cast(states[1], graph.dtype)
-        total, n = np.zeros(2), len(self.texts[0])
+        total, n = np.zeros(len(self.texts)), len(self.texts[0])
         for start in range(0, self.row_length, unroll):
             columns = start + np.arange(unroll)
             positions = columns[:, None] + self.row_length * np.arange(ROWS)
@@ -73,18 +88,19 @@ class Validation:
             read = [text.read(np.minimum(positions, n - 1)) for text in self.texts]
             inputs, targets = (np.stack([direction[i] for direction in read]) for i in range(2))
             groups, places = unique_words(self.lexicon, inputs, graph.bilm.spec)
-            targets = self.lexicon.targets[targets].reshape(2, -1)
+            targets = self.lexicon.targets[targets].reshape(len(self.texts), -1)
             nll, states = self._forward(groups, places.transpose(1, 0, 2), targets, states)
             total += np.where(valid.ravel(), nll.numpy(), 0.0).sum(1, dtype=np.float64)
-        forward, backward = np.exp(total / n)
-        return Perplexity(float(forward), float(backward), n)
+        forward, *backward = np.exp(total / n).tolist()
+        return Perplexity(forward, backward[0] if backward else None, n)
 
     def _step(self, groups: tuple, inputs: tf.Tensor, targets: tf.Tensor, states: tuple) -> tuple:
         top, states = self.graph.forward(groups, inputs, states, None)
         h = tf.transpose(tf.cast(top, tf.float32), [1, 0, 2, 3])
-        h = tf.reshape(h, [2, -1, self.graph.bilm.spec.projection_dim])
+        spec = self.graph.bilm.spec
+        h = tf.reshape(h, [spec.directions, -1, spec.projection_dim])
         weight, bias = self.graph.softmax
-        return tf.stack([full_softmax_nll(h[d], weight, bias, targets[d]) for d in range(2)]), states
+        return tf.stack([full_softmax_nll(h[d], weight, bias, targets[d]) for d in range(spec.directions)]), states
 
 
 def unigram_perplexity(lexicon: Lexicon, counts: np.ndarray, sentences: int, size: int, targets: np.ndarray) -> float:

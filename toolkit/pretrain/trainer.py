@@ -7,23 +7,23 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from toolkit import __version__
 from toolkit.bilm.backend import tf
 from toolkit.bilm.compiled import product_dtype
 from toolkit.bilm.folder import Softmax, save_model
 from toolkit.bilm.model import BiLM
+from toolkit.bilm.readers import refusals
 from toolkit.bilm.spec import BiLMSpec
-from toolkit.config import Model as ModelSettings
 from toolkit.config import Settings
-from toolkit.errors import ToolkitError
-from toolkit.files import fingerprint
-from toolkit.memory import peak_memory_mb
-from toolkit.pretrain import checkpoint
-from toolkit.pretrain.batches import Batches, Lexicon
+from toolkit.errors import FormatError, ToolkitError
+from toolkit.files import fingerprint, room_for
+from toolkit.pretrain import checkpoint, preflight
+from toolkit.pretrain.batches import Batch, Batches, Lexicon
+from toolkit.pretrain.gradients import NotFinite, norms
 from toolkit.pretrain.graph import TrainingGraph
+from toolkit.pretrain.outcome import Outcome
 from toolkit.pretrain.perplexity import Perplexity, Validation, unigram_perplexity
+from toolkit.pretrain.variables import named
 from toolkit.progress import Progress
 from toolkit.runs.schema import MODEL
 from toolkit.runs.writer import RunWriter
@@ -35,34 +35,17 @@ logger = logging.getLogger(__name__)
 LOG_STEPS = 10  # steps between two lines of metrics.jsonl
 
 
-def spec_of(settings: ModelSettings) -> BiLMSpec:
-    """Return the shape that the `[model]` table asks for."""
-    return BiLMSpec(
-        char_dim=settings.char_dim,
-        filters=tuple(settings.filters),
-        n_highway=settings.n_highway,
-        activation=settings.activation,
-        max_characters=settings.max_characters_per_token,
-        dim=settings.dim,
-        projection_dim=settings.projection_dim,
-        n_layers=settings.n_layers,
-        cell_clip=settings.cell_clip,
-        proj_clip=settings.proj_clip,
-        skip=settings.use_skip_connections,
-    )
-
-
 class Trainer:
     """The training loop: steps, validations, the clock and the export.
 
     Attributes:
-        step, seconds, validated, best, best_step: see `checkpoint.Progress`.
+        step, seconds, validated, best, best_step, since_best: see `checkpoint.Progress`.
     """
 
     def __init__(self, prepared: Prepared, vocabulary: Vocabulary, settings: Settings) -> None:
         self.prepared, self.vocabulary, self.all_settings = prepared, vocabulary, settings
         self.settings = settings.pretrain
-        spec = spec_of(settings.model)
+        spec = BiLMSpec.from_settings(settings.model, len(vocabulary))
         self.lexicon = Lexicon.build(prepared.words, vocabulary, spec.max_characters)
         self.batches = Batches(prepared.train, self.lexicon, len(vocabulary), spec, self.settings)
         bilm = BiLM(spec, self.settings.seed)
@@ -75,9 +58,23 @@ class Trainer:
         self.total_steps = self.settings.steps or math.ceil(self.settings.epochs * self.batches.steps_per_epoch)
         self.tokens_per_step = self.settings.batch_size * self.settings.unroll_steps
         self.seconds, self.validated = 0.0, 0.0
-        self.perplexity: Perplexity | None = None
-        self.best: float | None = None
+        self.latest: tuple[int, Perplexity] | None = None  # step and result of the last validation in this process
+        self.best: Perplexity | None = None
         self.best_step: int | None = None
+        self.since_best = 0
+        self.origin: dict[str, Any] = {}  # what an adapted model's card says of its parent
+
+    def begin_with(self, bilm: BiLM, softmax: Softmax) -> None:
+        """Start from the weights of a model instead of random ones.
+
+        Args:
+            bilm: of the same shape.
+            softmax: the output layer of this trainer's vocabulary.
+        """
+        for mine, given in zip(self.graph.bilm.variables, bilm.variables, strict=True):
+            mine.assign(given)
+        for mine, value in zip(self.graph.softmax, (softmax.weight, softmax.bias), strict=True):
+            mine.assign(value)
 
     @property
     def data_fingerprint(self) -> str:
@@ -89,7 +86,7 @@ class Trainer:
         progress = checkpoint.restore(folder, self.graph)
         self.graph.steps.assign(progress.step)
         self.seconds, self.validated = progress.seconds, progress.validated
-        self.best, self.best_step = progress.best, progress.best_step
+        self.best, self.best_step, self.since_best = progress.best, progress.best_step, progress.since_best
         logger.info("resuming at step %d", self.step)
 
     @property
@@ -98,109 +95,181 @@ class Trainer:
         return int(self.graph.steps)
 
     def run(self, run: RunWriter) -> dict[str, Any]:
-        """Train until steps, epochs or minutes are over or Ctrl-C comes; then validate and export.
+        """Train to an end, then validate and export the best state by validation.
+
+        Ends are: all steps, epochs or minutes are over; `patience` validations without a better one; Ctrl-C.
+
+        Returns:
+            the JSON document of `toolkit pretrain`.
 
         Raises:
-            ToolkitError: loss or gradients are no longer finite numbers.
+            ToolkitError: a loss, gradient or perplexity is no finite number; the last good state has been exported.
+            DiskFullError: the disk is full; the checkpoints are as they were.
         """
-        logger.info("%s", self._plan())
-        run.log(self._plan())
-        stopped = False
+        with room_for(run.folder):
+            self._announce(run)
+            try:
+                ended = self._train(run)
+                self._save(run)  # before a validation that a second Ctrl-C may cut short
+                if self.latest is None or self.latest[0] != self.step:
+                    self._validate(run)
+            except NotFinite as error:
+                self._save(run)
+                self._export(run, "not finite", best=False)
+                raise ToolkitError(f"{error}; {run.folder / MODEL} holds the weights of step {self.step}") from None
+            outcome = self._export(run, ended, best=True)
+            return outcome.document(run)
+
+    def _announce(self, run: RunWriter) -> None:
+        """Say before the first step what is to come."""
+        check = preflight.check(self.graph, self.batches, self.prepared, self.lexicon, self.vocabulary, self.validation)
+        for line in (self._plan(), *check.lines()):
+            self._say(run, line)
+        if warning := check.warning(self.settings):
+            logger.warning("%s", warning)
+            run.log(warning)
+        run.update(preflight=check.document())
+
+    def _plan(self) -> str:
+        stream, settings = self.prepared.train, self.settings
+        epochs = self.total_steps / self.batches.steps_per_epoch
+        line = (
+            f"{stream.n_tokens:,} tokens in {stream.n_sentences:,} sentences = {self.batches.steps_per_epoch:,} steps "
+            f"an epoch ({settings.batch_size} rows of {settings.unroll_steps}); {self.total_steps:,} steps, "
+            f"{epochs:,.3g} epochs"
+        )
+        if settings.minutes:
+            line += f", at most {settings.minutes:g} minutes"
+        if settings.patience:
+            line += f", fewer after {settings.patience} validations without a better one"
+        return (
+            f"{line}; products in {self.graph.dtype.name}; unigram perplexity of the validation text {self.unigram:,.0f}"
+        )
+
+    def _train(self, run: RunWriter) -> str:
+        """Take steps up to an end and return its name."""
         try:
             with ThreadPoolExecutor(1, "batches") as pool:
-                self._loop(run, pool)
+                return self._loop(run, pool)
         except KeyboardInterrupt:
-            stopped = True
             run.stop_gracefully()
             logger.info("stopping after step %d: validating and exporting (Ctrl-C again to give up)", self.step)
-            self._save(run)
-        except _NotFinite as error:
-            self._export(run)
-            raise ToolkitError(f"{error}; {run.folder / MODEL} holds the weights before that step") from None
-        if not stopped:
-            self._save(run)
-        self._validate(run)
-        return self._finish(run, stopped)
+            return "interrupt"
 
-    def _loop(self, run: RunWriter, pool: ThreadPoolExecutor) -> None:
+    def _end(self) -> str | None:
+        """The name of the end that is reached, see `outcome.ENDINGS`."""
+        settings = self.settings
+        if self.step >= self.total_steps:
+            return "steps" if settings.steps else "epochs"
+        if settings.minutes and self.seconds >= settings.minutes * 60:
+            return "minutes"
+        return "patience" if settings.patience and self.since_best >= settings.patience else None
+
+    def _loop(self, run: RunWriter, pool: ThreadPoolExecutor) -> str:
         """Each batch is made while the step before it runs; validations do not count against the clock."""
         limit = self.settings.minutes * 60 or math.inf
         saved = self.seconds
         coming = pool.submit(self.batches.__getitem__, self.step)
         by_time = limit < math.inf
         total = limit if by_time else self.total_steps * self.tokens_per_step
+        pace = preflight.Pace(self.tokens_per_step)
         with Progress("pretraining", total, "s of training" if by_time else "tokens") as progress:
             progress.advance(self.seconds if by_time else self.step * self.tokens_per_step)
-            while self.step < self.total_steps and self.seconds < limit:
+            while not (end := self._end()):
                 started = time.perf_counter()
                 batch = coming.result()
                 coming = pool.submit(self.batches.__getitem__, self.step + 1)
                 loss, norm = self.graph.train(batch)
                 if not math.isfinite(norm):
-                    raise _NotFinite(
-                        f"step {self.step}: the gradients' norm is {norm} (sampled loss {loss}): lower "
-                        f"pretrain.learning_rate ({self.settings.learning_rate})"
-                    )
+                    raise self._blown_up(run, batch, loss, norm)
                 seconds = time.perf_counter() - started
                 self.seconds += seconds
-                share = max(self.step / self.total_steps, self.seconds / limit)
-                self._record(run, loss, norm, share)
-                rate = self.tokens_per_step * self.step / self.seconds
-                note = f"step {self.step}, sampled perplexity {math.exp(min(loss, 50)):,.0f}, {rate:,.0f} tokens/s"
-                if self.perplexity:
-                    note += f", valid (full) {self.perplexity.mean:,.1f}"
-                progress.advance(seconds if by_time else self.tokens_per_step, note)
-                if self.seconds - self.validated >= self.settings.validate_minutes * 60:
+                self._record(run, loss, norm, limit)
+                if line := pace.line(seconds, self.total_steps - self.step, limit - self.seconds):
+                    self._say(run, line)
+                progress.advance(seconds if by_time else self.tokens_per_step, self._note(loss))
+                if self._validation_is_due():
                     self._validate(run)
                 if self.seconds - saved >= self.settings.checkpoint_minutes * 60:
                     saved = self.seconds
                     self._save(run)
+        return end
 
-    def _save(self, run: RunWriter) -> None:
-        progress = checkpoint.Progress(self.step, self.seconds, self.best, self.best_step, self.validated)
-        checkpoint.save(run.folder, self.graph, progress)
+    def _note(self, loss: float) -> str:
+        epoch, rate = self.step / self.batches.steps_per_epoch, self.tokens_per_step * self.step / self.seconds
+        note = f"step {self.step}, epoch {epoch:.2f}, sampled perplexity {_exp(loss):,.0f}, {rate:,.0f} tokens/s"
+        return f"{note}, valid (full) {self.latest[1].mean:,.1f}" if self.latest else note
 
-    def _plan(self) -> str:
-        stream = self.prepared.train
-        known = self.lexicon.targets[: len(self.prepared.counts)] != self.vocabulary.id("<UNK>")
-        oov = 1.0 - self.prepared.counts[known].sum() / max(1, self.prepared.counts.sum())
-        weights = sum(int(np.prod(v.shape)) for v in self.graph.dense)
-        return (
-            f"{stream.n_tokens:,} tokens in {stream.n_sentences:,} sentences, vocabulary {len(self.vocabulary):,} "
-            f"({oov:.1%} of tokens outside); {weights / 1e6:.1f} M weights and "
-            f"{np.prod(self.graph.softmax_weight.shape) / 1e6:.1f} M in the softmax; "
-            f"{self.batches.steps_per_epoch:,} steps an epoch; products in {self.graph.dtype.name}; "
-            f"unigram perplexity of the validation text {self.unigram:,.0f}"
+    def _blown_up(self, run: RunWriter, batch: Batch, loss: float, norm: float) -> NotFinite:
+        for part in norms(self.graph, batch):
+            self._say(run, str(part))
+        return NotFinite(
+            f"step {self.step + 1}: the gradients' norm is {norm} (sampled loss {loss}), parts of the network are "
+            f"listed above: lower pretrain.learning_rate ({self.settings.learning_rate})"
         )
 
-    def _record(self, run: RunWriter, loss: float, norm: float, share: float) -> None:
-        left = self.seconds / share * (1.0 - share)
-        run.heartbeat(min(share, 1.0), left)
+    def _save(self, run: RunWriter) -> None:
+        progress = checkpoint.Progress(
+            self.step, self.seconds, self.best, self.best_step, self.validated, self.since_best
+        )
+        checkpoint.save(run.folder, self.graph, progress)
+
+    def _record(self, run: RunWriter, loss: float, norm: float, limit: float) -> None:
+        share = max(self.step / self.total_steps, self.seconds / limit)
+        run.heartbeat(min(share, 1.0), self.seconds / share * (1.0 - share))
         if self.step % LOG_STEPS and self.step != 1:
             return
         tokens = self.step * self.tokens_per_step
-        run.metric("perplexity", math.exp(min(loss, 50)), self.step, tokens, "train", "sampled")
+        run.metric("perplexity", _exp(loss), self.step, tokens, "train", "sampled")
         run.metric("gradient_norm", norm, self.step, tokens)
         run.metric("tokens_per_second", tokens / self.seconds, self.step, tokens)
 
-    def _validate(self, run: RunWriter) -> None:
-        self.perplexity = self.validation.run()
-        tokens = self.step * self.tokens_per_step
-        run.metric("perplexity", self.perplexity.mean, self.step, tokens, "valid", "full")
-        run.metric("perplexity_forward", self.perplexity.forward, self.step, tokens, "valid", "full")
-        run.metric("perplexity_backward", self.perplexity.backward, self.step, tokens, "valid", "full")
-        self.validated = self.seconds
-        if self.best is None or self.perplexity.mean < self.best:
-            self.best, self.best_step = self.perplexity.mean, self.step
-        line = (
-            f"step {self.step}: validation perplexity (full softmax, n = {self.perplexity.n:,}) "
-            f"{self.perplexity.mean:,.1f}, forward {self.perplexity.forward:,.1f}, "
-            f"backward {self.perplexity.backward:,.1f}; unigram {self.unigram:,.0f}"
-        )
-        run.log(line)
-        logger.info("%s", line)
+    def _validation_is_due(self) -> bool:
+        if self.settings.validate_steps:
+            return self.step % self.settings.validate_steps == 0
+        return self.seconds - self.validated >= self.settings.validate_minutes * 60
 
-    def _export(self, run: RunWriter) -> str:
+    def _validate(self, run: RunWriter) -> None:
+        """Validate with the full softmax; the best state so far becomes a checkpoint."""
+        perplexity = self.validation.run()
+        tokens = self.step * self.tokens_per_step
+        for name, value in perplexity.by_direction():
+            run.metric(name, value, self.step, tokens, "valid", "full")
+        if not math.isfinite(perplexity.mean):
+            raise NotFinite(f"step {self.step}: the validation perplexity is {perplexity.mean}")
+        self.latest, self.validated = (self.step, perplexity), self.seconds
+        better = self.best is None or perplexity.mean < self.best.mean
+        if better:
+            self.best, self.best_step, self.since_best = perplexity, self.step, 0
+        else:
+            self.since_best += 1
+        line = f"step {self.step}: validation perplexity {perplexity}; unigram {self.unigram:,.0f}; "
+        self._say(run, line + ("the best so far" if better else f"best: {self.best.mean:,.1f} at step {self.best_step}"))
+        if better:
+            self._save(run)
+
+    def _export(self, run: RunWriter, ended: str, best: bool) -> Outcome:
+        """Write the model folder from the best state (else from the present one) and the run's results."""
+        last = self.latest[1] if self.latest and self.latest[0] == self.step else None
+        step, perplexity = self.step, last
+        if best and self.best_step != self.step:
+            try:
+                checkpoint.restore_weights(run.folder, self.graph, self.best_step)
+                step, perplexity = self.best_step, self.best
+            except FormatError as error:
+                logger.warning("the best state is lost, the last one is exported: %s", error)
+        outcome = Outcome(
+            steps=self.step,
+            tokens_per_step=self.tokens_per_step,
+            seconds=self.seconds,
+            ended=ended,
+            exported_step=step,
+            exported=perplexity,
+            best_step=self.best_step,
+            last=last,
+            unigram=self.unigram,
+            compute_dtype=self.graph.dtype.name,
+        )
         weight, bias = (variable.numpy() for variable in self.graph.softmax)
         card = {
             "made_by": f"elmo-toolkit {__version__}",
@@ -208,45 +277,21 @@ class Trainer:
             "run": run.id,
             "corpus": self.prepared.description,
             "text": self.all_settings.text.model_dump(mode="json", exclude={"processes"}),
-            "steps": self.step,
-            "tokens": self.step * self.tokens_per_step,
-            "compute_dtype": self.graph.dtype.name,
-            "validation_perplexity": self.perplexity.document() if self.perplexity else None,
-            "unigram_perplexity": self.unigram,
+            **outcome.card(),
+            **self.origin,
         }
-        return save_model(run.folder / MODEL, self.graph.bilm, self.vocabulary, Softmax(weight, bias), card)
-
-    def _finish(self, run: RunWriter, stopped: bool) -> dict[str, Any]:
-        mark = self._export(run)
+        with room_for(run.folder / MODEL, sum(4 * v.shape.num_elements() for _, v in named(self.graph))):
+            mark = save_model(run.folder / MODEL, self.graph.bilm, self.vocabulary, Softmax(weight, bias), card)
         run.update(model_fingerprint=mark)
-        full = {"split": "valid", "n": self.perplexity.n, "higher_is_better": False}
-        metrics = [
-            {
-                "name": "perplexity",
-                "value": self.perplexity.mean,
-                "best": self.best,
-                "best_step": self.best_step,
-                "kind": "full",
-                **full,
-            },
-            {"name": "perplexity_forward", "value": self.perplexity.forward, "kind": "full", **full},
-            {"name": "perplexity_backward", "value": self.perplexity.backward, "kind": "full", **full},
-            {"name": "unigram_perplexity", "value": self.unigram, **full},
-        ]
-        run.results({"metrics": metrics, "model": MODEL, "steps": self.step})
-        return {
-            "run": run.id,
-            "model": str(run.folder / MODEL),
-            "stopped": stopped,
-            "steps": self.step,
-            "tokens": self.step * self.tokens_per_step,
-            "tokens_per_second": round(self.step * self.tokens_per_step / max(self.seconds, 1e-9), 1),
-            "compute_dtype": self.graph.dtype.name,
-            "peak_memory_mb": peak_memory_mb(),
-            "validation_perplexity": self.perplexity.document(),
-            "unigram_perplexity": self.unigram,
-        }
+        run.results(outcome.results())
+        self._say(run, str(outcome))
+        return outcome
+
+    def _say(self, run: RunWriter, line: str) -> None:
+        logger.info("%s", line)
+        run.log(line)
 
 
-class _NotFinite(Exception):
-    """A step whose gradients are not finite numbers; it changed no weight."""
+def _exp(loss: float) -> float:
+    """A loss as a perplexity, bounded so that an early one is still a number."""
+    return math.exp(min(loss, 50))
