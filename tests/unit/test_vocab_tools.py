@@ -86,12 +86,16 @@ def test_coverage_equals_a_plain_count(tmp_path, settings, corpus):
 
 def test_every_word_that_is_left_out_is_accounted_for(tmp_path, settings, corpus):
     with corpus.open("a") as file:
-        file.write("once , <UNK> <S> !!!MAXTERMID .\n" * 9)
-    document = build([corpus], None, settings(vocabulary__size=30, vocabulary__min_count=9), tmp_path / "v.txt")
+        file.write("once , <UNK> <S> !!!MAXTERMID .\n" * 30)
+    chosen = settings(vocabulary__size=30, vocabulary__min_count=25)
+    document = build([corpus], None, chosen, tmp_path / "v.txt")
+    prepared = prepare([corpus], None, chosen.text, chosen.pretrain.valid_fraction, chosen.paths.cache)
     left = document["left_out"]
     assert document["distinct_words"] == document["words"] - 3 + left["rare"] + left["size"] + len(left["reserved"])
     assert sorted(left["reserved"]) == ["!!!MAXTERMID", "<S>", "<UNK>"]
-    assert left["size"] > 0
+    words = [word for word in prepared.words if word not in left["reserved"]]
+    rare = sum(0 < prepared.counts[prepared.words.index(word)] < 25 for word in words)
+    assert left["rare"] == rare > 0 and left["size"] > 0
     assert check(tmp_path / "v.txt", [], settings())["problems"] == []
 
 

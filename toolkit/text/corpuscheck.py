@@ -82,8 +82,8 @@ def check(patterns: Sequence[str | Path], settings: Settings) -> dict[str, Any]:
         the JSON document: files (list of file, bytes (on disk), text_bytes, encoding, input, lines, tokens), bytes,
         text_bytes, lines (see `LineCounter.document`), sentences, tokens, distinct_words, lowercase_share,
         out_of_vocabulary (list of size and the share of the tokens outside the most frequent words), the errors and
-        warnings (numbers), problems (see `Problems.document`), advice (texts), seconds, peak_memory_mb (of this process,
-        not of those that tokenise).
+        warnings (numbers), problems (see `Problems.document`), advice (texts), seconds, peak_memory_mb (of this
+        process, not of those that tokenise).
 
     Raises:
         UsageError: a pattern matches nothing.
