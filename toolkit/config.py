@@ -56,8 +56,8 @@ class Model(Section):
     dim: int = Field(1024, ge=1)
     projection_dim: int = Field(128, ge=1)
     n_layers: int = Field(2, ge=1, le=4)
-    cell_clip: float = Field(3.0, gt=0)
-    proj_clip: float = Field(3.0, gt=0)
+    cell_clip: float = Field(3.0, ge=0)
+    proj_clip: float = Field(3.0, ge=0)
     use_skip_connections: bool = True
 
 

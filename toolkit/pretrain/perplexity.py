@@ -39,14 +39,14 @@ class Perplexity:
         sides = {"forward": self.forward, "backward": self.backward}
         return {side: value for side, value in sides.items() if value is not None}
 
-    def by_direction(self) -> list[tuple[str, float]]:
-        """Return the figures by the names of their metrics: "perplexity", "perplexity_forward", "…_backward"."""
-        figures = {"perplexity": self.mean, "perplexity_forward": self.forward, "perplexity_backward": self.backward}
-        return [(name, value) for name, value in figures.items() if value is not None]
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The figures by the names that they have in metrics.jsonl and results.json."""
+        return {"perplexity": self.mean} | {f"perplexity_{side}": value for side, value in self.sides.items()}
 
     def __str__(self) -> str:
-        directions = ", ".join(f"{name.removeprefix('perplexity_')} {v:,.1f}" for name, v in self.by_direction()[1:])
-        return f"(full softmax, n = {self.n:,}) {self.mean:,.1f} ({directions})"
+        sides = ", ".join(f"{side} {value:,.1f}" for side, value in self.sides.items())
+        return f"(full softmax, n = {self.n:,}) {self.mean:,.1f}, {sides}"
 
     def document(self) -> dict[str, float | int | str | None]:
         """Return the figures as JSON."""

@@ -7,10 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from toolkit import __version__
-from toolkit.bilm.backend import tf
 from toolkit.bilm.compiled import product_dtype
-from toolkit.bilm.folder import Softmax, save_model
+from toolkit.bilm.folder import Softmax
 from toolkit.bilm.model import BiLM
 from toolkit.bilm.readers import refusals
 from toolkit.bilm.spec import BiLMSpec
@@ -21,9 +19,8 @@ from toolkit.pretrain import checkpoint, preflight
 from toolkit.pretrain.batches import Batch, Batches, Lexicon
 from toolkit.pretrain.gradients import NotFinite, norms
 from toolkit.pretrain.graph import TrainingGraph
-from toolkit.pretrain.outcome import Outcome
+from toolkit.pretrain.outcome import Outcome, export
 from toolkit.pretrain.perplexity import Perplexity, Validation, unigram_perplexity
-from toolkit.pretrain.variables import named
 from toolkit.progress import Progress
 from toolkit.runs.schema import MODEL
 from toolkit.runs.writer import RunWriter
@@ -63,9 +60,12 @@ class Trainer:
         self.best_step: int | None = None
         self.since_best = 0
         self.origin: dict[str, Any] = {}  # what an adapted model's card says of its parent
+        self.start: Perplexity | None = None
 
-    def begin_with(self, bilm: BiLM, softmax: Softmax) -> None:
-        """Start from the weights of a model instead of random ones.
+    def begin_with(self, bilm: BiLM, softmax: Softmax) -> Perplexity:
+        """Start from the weights of a model instead of random ones, and return their validation perplexity.
+
+        They are the first state to beat: where training makes nothing better, they are exported again.
 
         Args:
             bilm: of the same shape.
@@ -75,6 +75,8 @@ class Trainer:
             mine.assign(given)
         for mine, value in zip(self.graph.softmax, (softmax.weight, softmax.bias), strict=True):
             mine.assign(value)
+        self.start = self.validation.run()
+        return self.start
 
     @property
     def data_fingerprint(self) -> str:
@@ -109,6 +111,8 @@ class Trainer:
         with room_for(run.folder):
             self._announce(run)
             try:
+                if self.start:
+                    self._judge(run, self.start)
                 ended = self._train(run)
                 self._save(run)  # before a validation that a second Ctrl-C may cut short
                 if self.latest is None or self.latest[0] != self.step:
@@ -118,33 +122,22 @@ class Trainer:
                 self._export(run, "not finite", best=False)
                 raise ToolkitError(f"{error}; {run.folder / MODEL} holds the weights of step {self.step}") from None
             outcome = self._export(run, ended, best=True)
-            return outcome.document(run)
+            refused = refusals(self.graph.bilm.spec)
+            for refusal in refused:
+                self._say(run, str(refusal))
+            return outcome.document(run) | {"refused_by": [vars(refusal) for refusal in refused]}
 
     def _announce(self, run: RunWriter) -> None:
         """Say before the first step what is to come."""
         check = preflight.check(self.graph, self.batches, self.prepared, self.lexicon, self.vocabulary, self.validation)
-        for line in (self._plan(), *check.lines()):
+        plan = preflight.plan(self.prepared, self.settings, self.batches.steps_per_epoch, self.total_steps)
+        unigram = f"unigram perplexity of the validation text {self.unigram:,.0f}"
+        for line in (f"{plan}; products in {self.graph.dtype.name}; {unigram}", *check.lines()):
             self._say(run, line)
-        if warning := check.warning(self.settings):
+        if warning := check.warning():
             logger.warning("%s", warning)
             run.log(warning)
         run.update(preflight=check.document())
-
-    def _plan(self) -> str:
-        stream, settings = self.prepared.train, self.settings
-        epochs = self.total_steps / self.batches.steps_per_epoch
-        line = (
-            f"{stream.n_tokens:,} tokens in {stream.n_sentences:,} sentences = {self.batches.steps_per_epoch:,} steps "
-            f"an epoch ({settings.batch_size} rows of {settings.unroll_steps}); {self.total_steps:,} steps, "
-            f"{epochs:,.3g} epochs"
-        )
-        if settings.minutes:
-            line += f", at most {settings.minutes:g} minutes"
-        if settings.patience:
-            line += f", fewer after {settings.patience} validations without a better one"
-        return (
-            f"{line}; products in {self.graph.dtype.name}; unigram perplexity of the validation text {self.unigram:,.0f}"
-        )
 
     def _train(self, run: RunWriter) -> str:
         """Take steps up to an end and return its name."""
@@ -230,10 +223,13 @@ class Trainer:
         return self.seconds - self.validated >= self.settings.validate_minutes * 60
 
     def _validate(self, run: RunWriter) -> None:
-        """Validate with the full softmax; the best state so far becomes a checkpoint."""
-        perplexity = self.validation.run()
+        """Validate with the full softmax."""
+        self._judge(run, self.validation.run())
+
+    def _judge(self, run: RunWriter, perplexity: Perplexity) -> None:
+        """Record a validation; the best state so far becomes a checkpoint."""
         tokens = self.step * self.tokens_per_step
-        for name, value in perplexity.by_direction():
+        for name, value in perplexity.metrics.items():
             run.metric(name, value, self.step, tokens, "valid", "full")
         if not math.isfinite(perplexity.mean):
             raise NotFinite(f"step {self.step}: the validation perplexity is {perplexity.mean}")
@@ -244,7 +240,9 @@ class Trainer:
         else:
             self.since_best += 1
         line = f"step {self.step}: validation perplexity {perplexity}; unigram {self.unigram:,.0f}; "
-        self._say(run, line + ("the best so far" if better else f"best: {self.best.mean:,.1f} at step {self.best_step}"))
+        self._say(
+            run, line + ("the best so far" if better else f"best: {self.best.mean:,.1f} at step {self.best_step}")
+        )
         if better:
             self._save(run)
 
@@ -270,20 +268,9 @@ class Trainer:
             unigram=self.unigram,
             compute_dtype=self.graph.dtype.name,
         )
-        weight, bias = (variable.numpy() for variable in self.graph.softmax)
-        card = {
-            "made_by": f"elmo-toolkit {__version__}",
-            "tensorflow": tf.__version__,
-            "run": run.id,
-            "corpus": self.prepared.description,
-            "text": self.all_settings.text.model_dump(mode="json", exclude={"processes"}),
-            **outcome.card(),
-            **self.origin,
-        }
-        with room_for(run.folder / MODEL, sum(4 * v.shape.num_elements() for _, v in named(self.graph))):
-            mark = save_model(run.folder / MODEL, self.graph.bilm, self.vocabulary, Softmax(weight, bias), card)
-        run.update(model_fingerprint=mark)
-        run.results(outcome.results())
+        text = self.all_settings.text.model_dump(mode="json", exclude={"processes"})
+        origin = {"corpus": self.prepared.description, "text": text, **self.origin}
+        export(run, self.graph, self.vocabulary, outcome, origin)
         self._say(run, str(outcome))
         return outcome
 
