@@ -158,17 +158,27 @@ class Batches:
         lexicon: its words.
         vocabulary_size: V.
         spec: the shape of the biLM.
-        settings: batch size, unroll steps, negatives, dropout and seed.
+        settings: batch size (of a replica), unroll steps, negatives, dropout and seed.
+        count: replicas that train together; B is the joined batch's, `count` times the batch size.
+        members: which of them `shares` is for.
 
     Raises:
         DataError: the text does not fill one step.
     """
 
     def __init__(
-        self, stream: TokenStream, lexicon: Lexicon, vocabulary_size: int, spec: BiLMSpec, settings: Pretrain
+        self,
+        stream: TokenStream,
+        lexicon: Lexicon,
+        vocabulary_size: int,
+        spec: BiLMSpec,
+        settings: Pretrain,
+        count: int = 1,
+        members: range = range(1),
     ) -> None:
         self.stream, self.lexicon, self.vocabulary_size, self.spec = stream, lexicon, vocabulary_size, spec
-        self.batch_size = batch_size = settings.batch_size
+        self.batch_size = batch_size = count * settings.batch_size
+        self._slices = [slice(i * settings.batch_size, (i + 1) * settings.batch_size) for i in members]
         self.unroll_steps = unroll_steps = settings.unroll_steps
         self.negatives, self.dropout, self.seed = settings.negatives, settings.dropout, settings.seed
         self.row_length = (stream.n_tokens + stream.n_sentences) // batch_size
@@ -177,21 +187,27 @@ class Batches:
             rows = (stream.n_tokens + stream.n_sentences) // unroll_steps
             raise DataError(
                 f"the text holds {stream.n_tokens + stream.n_sentences} tokens, one step reads {batch_size} rows of "
-                f"{unroll_steps}: add text, or --set pretrain.batch_size={max(1, rows // 4)}"
+                f"{unroll_steps}: add text, or --set pretrain.batch_size={max(1, rows // (4 * count))}"
             )
         self._epoch: tuple[int, list[MarkedText]] = (-1, [])
 
     def __getitem__(self, step: int) -> Batch:
-        """Return the batch of a step, counted from 0 over all epochs."""
+        """Return the whole batch of a step, counted from 0 over all epochs."""
+        return self._made(step, [slice(0, self.batch_size)])[0]
+
+    def shares(self, step: int) -> tuple[Batch, ...]:
+        """Return what each of the members reads of a step's batch: its rows, and the softmax rows of all."""
+        return self._made(step, self._slices)
+
+    def _made(self, step: int, slices: list[slice]) -> tuple[Batch, ...]:
         epoch, within = divmod(step, self.steps_per_epoch)
         columns = within * self.unroll_steps + np.arange(self.unroll_steps)
         positions = columns[:, None] + self.row_length * np.arange(self.batch_size)
         read = [text.read(positions) for text in self._texts(epoch)]
         inputs, targets = (np.stack([direction[i] for direction in read]) for i in range(2))
-        groups, places = unique_words(self.lexicon, inputs, self.spec)
         # The position of a row is [T, R, B] for the inputs and [R, T·B] for the targets.
         directions = len(targets)
-        targets = self.lexicon.targets[targets].reshape(directions, -1)
+        targets = self.lexicon.targets[targets]
         draws = [
             log_uniform_sample(
                 self.vocabulary_size, self.negatives, np.random.default_rng((self.seed, step, direction))
@@ -200,23 +216,40 @@ class Batches:
         ]
         rows, flat = np.unique(np.concatenate([targets.ravel(), *(words for words, _ in draws)]), return_inverse=True)
         flat = flat.astype(np.int32)
-        return Batch(
-            groups=groups,
-            inputs=places.transpose(1, 0, 2),
-            rows=rows.astype(np.int32),
-            targets=flat[: targets.size].reshape(directions, -1),
-            sampled=flat[targets.size :].reshape(directions, -1),
-            log_expected=np.stack([expected[rows] for _, expected in draws]),
-            kept=self._kept(step),
-        )
+        targets, sampled = flat[: targets.size].reshape(targets.shape), flat[targets.size :].reshape(directions, -1)
+        rows = rows.astype(np.int32)
+        log_expected = np.stack([expected[rows] for _, expected in draws])
+        # The rows of a word table are those of all members, like the softmax's: their gradients are averaged.
+        joined = unique_words(self.lexicon, inputs, self.spec) if self.spec.reads_words else None
+        batches = []
+        for part in slices:
+            groups, places = joined or unique_words(self.lexicon, inputs[..., part], self.spec)
+            batches.append(
+                Batch(
+                    groups=groups,
+                    inputs=(places[..., part] if joined else places).transpose(1, 0, 2),
+                    rows=rows,
+                    targets=targets[..., part].reshape(directions, -1),
+                    sampled=sampled,
+                    log_expected=log_expected,
+                    kept=self._kept(step, part),
+                )
+            )
+        return tuple(batches)
 
-    def _kept(self, step: int) -> np.ndarray:
-        """Dropout masks; drawn here, beside the running step, since random numbers are slow inside the graph."""
+    def _kept(self, step: int, part: slice) -> np.ndarray:
+        """Dropout masks of some rows; drawn here, beside the running step, since that is slow inside the graph."""
         spec = self.spec
-        shape = (spec.n_layers + 1, self.unroll_steps, spec.directions, self.batch_size, spec.projection_dim)
+        size, width = part.stop - part.start, spec.projection_dim
+        shape = (spec.n_layers + 1, self.unroll_steps, spec.directions, size, width)
         if self.dropout == 0:
             return np.empty((0, *shape[1:]), bool)
-        bits = np.frombuffer(np.random.default_rng((self.seed, step, 2)).bytes(2 * int(np.prod(shape))), np.uint16)
+        blocks = int(np.prod(shape[:3]))
+        if size == self.batch_size:
+            bits = _random_bits((self.seed, step, 2), 0, blocks * size * width)
+        else:
+            starts = (block * self.batch_size + part.start for block in range(blocks))
+            bits = np.stack([_random_bits((self.seed, step, 2), start * width, size * width) for start in starts])
         return (bits >= round(self.dropout * 2**16)).reshape(shape)
 
     def _texts(self, epoch: int) -> list[MarkedText]:
@@ -225,3 +258,12 @@ class Batches:
             order = np.random.default_rng((self.seed, epoch)).permutation(self.stream.n_sentences)
             self._epoch = (epoch, marked_texts(self.stream, order, self.lexicon, self.spec.directions))
         return self._epoch[1]
+
+
+def _random_bits(seed: tuple[int, ...], start: int, count: int) -> np.ndarray:
+    """Return uint16 [count] from a place on in one long row of random numbers, without drawing those before it."""
+    first = start // 4  # four of them are one draw of the generator
+    generator = np.random.PCG64(seed)
+    generator.advance(first)
+    drawn = generator.random_raw(-(-(start + count) // 4) - first).view(np.uint16)
+    return drawn[start - 4 * first :][:count]

@@ -11,6 +11,7 @@ from toolkit.bilm.model import BiLM
 from toolkit.bilm.softmax import sampled_softmax_loss
 from toolkit.config import Pretrain
 from toolkit.pretrain.batches import Batch, group_widths
+from toolkit.pretrain.distribute import ALONE, Replicas
 
 
 class TrainingGraph(tf.Module):
@@ -21,10 +22,14 @@ class TrainingGraph(tf.Module):
         vocabulary_size: V.
         settings: batch size, unroll steps, optimizer, dropout, seed.
         dtype: of matrix products.
+        replicas: those that train together; with several, the weights and this graph are made in their `scope`.
     """
 
-    def __init__(self, bilm: BiLM, vocabulary_size: int, settings: Pretrain, dtype: tf.DType) -> None:
+    def __init__(
+        self, bilm: BiLM, vocabulary_size: int, settings: Pretrain, dtype: tf.DType, replicas: Replicas = ALONE
+    ) -> None:
         super().__init__()
+        self.replicas = replicas
         spec, self.settings, self.dtype = bilm.spec, settings, dtype
         self.bilm = bilm
         # Initial values as in bilm-tf: N(0, 1 / sqrt(P)) and zeros.
@@ -39,27 +44,26 @@ class TrainingGraph(tf.Module):
         self.slots = [tf.Variable(tf.fill(v.shape, accumulator)) for v in self.dense]
         self.sparse_slots = [tf.Variable(tf.fill(v.shape, accumulator)) for v in (*self.softmax, *self.words)]
         states = bilm.zero_state(settings.batch_size)
-        self.states = tf.Variable(states[0]), tf.Variable(tf.cast(states[1], dtype))
+        self.states = replicas.own_variable(states[0]), replicas.own_variable(tf.cast(states[1], dtype))
         # Counted inside the step: Ctrl-C can come between the step's end and any line behind it.
-        self.steps = tf.Variable(0, dtype=tf.int64)
+        self.steps = replicas.own_variable(tf.constant(0, tf.int64))
         self._layer = training_layer(spec, settings.unroll_steps, dtype)
         # A fixed signature: the unrolled graph is traced once, whatever the number of distinct words.
         integers = lambda *shape: tf.TensorSpec(shape, tf.int32)  # noqa: E731
         directions = spec.directions
-        self._step = tf.function(
-            self._take_step,
-            input_signature=(
-                (integers(None),) if self.words else tuple(integers(None, width) for width in group_widths(spec)),
-                integers(settings.unroll_steps, directions, settings.batch_size),
-                integers(None),
-                integers(directions, None),
-                integers(directions, None),
-                tf.TensorSpec((directions, None), tf.float32),
-                tf.TensorSpec(
-                    (None, settings.unroll_steps, directions, settings.batch_size, spec.projection_dim), tf.bool
-                ),
-            ),
+        signature = (
+            (integers(None),) if self.words else tuple(integers(None, width) for width in group_widths(spec)),
+            integers(settings.unroll_steps, directions, settings.batch_size),
+            integers(None),
+            integers(directions, None),
+            integers(directions, None),
+            tf.TensorSpec((directions, None), tf.float32),
+            tf.TensorSpec((None, settings.unroll_steps, directions, settings.batch_size, spec.projection_dim), tf.bool),
         )
+        if replicas.strategy is None:
+            self._step = tf.function(self._take_step, input_signature=signature)
+        else:
+            self._step = tf.function(self._take_joint_step, input_signature=(signature,) * len(replicas.members))
 
     @property
     def softmax(self) -> tuple[tf.Variable, tf.Variable]:
@@ -108,15 +112,20 @@ class TrainingGraph(tf.Module):
             return x
         return _dropout(x, kept[place], self.settings.dropout)
 
-    def train(self, batch: Batch) -> tuple[float, float]:
+    def train(self, *shares: Batch) -> tuple[float, float]:
         """Take one step and return the sampled loss (nats a token, mean of the directions) and the gradients' norm.
 
         Where the norm is not a finite number no weight is changed.
+
+        Args:
+            shares: one batch a replica of this process, in their order; all workers must take the step.
         """
-        loss, norm = self._step(
-            batch.groups, batch.inputs, batch.rows, batch.targets, batch.sampled, batch.log_expected, batch.kept
-        )
+        arguments = [(b.groups, b.inputs, b.rows, b.targets, b.sampled, b.log_expected, b.kept) for b in shares]
+        loss, norm = self._step(*arguments[0]) if self.replicas.strategy is None else self._step(*arguments)
         return float(loss), float(norm)
+
+    def _take_joint_step(self, *shares: tuple) -> tuple[tf.Tensor, tf.Tensor]:
+        return self.replicas.run(self._take_step, shares)
 
     def gradients(self, groups, inputs, rows, targets, sampled, log_expected, kept):  # see Batch
         """Return the loss of a batch, its gradients (in the order of `variables_trained`) and the states behind it."""
@@ -137,6 +146,7 @@ class TrainingGraph(tf.Module):
 
     def _take_step(self, groups, inputs, rows, targets, sampled, log_expected, kept):  # see Batch
         loss, gradients, states = self.gradients(groups, inputs, rows, targets, sampled, log_expected, kept)
+        loss, *gradients = self.replicas.mean([loss, *gradients])
         clipped, norm = tf.clip_by_global_norm(gradients, self.settings.clip_norm)
         touched = [rows, rows, *groups] if self.words else [rows, rows]
         tf.cond(tf.math.is_finite(norm), lambda: self._apply(clipped, touched, states), lambda: tf.no_op())
