@@ -30,6 +30,9 @@ class Oracle:
         with h5py.File(weights, "r") as file:
             file.visititems(self._keep)
         self.forget_bias = 1.0
+        self.directions = 2 if self.options.get("bidirectional", True) else 1
+        if "char_cnn" not in self.options:
+            self.words = (weights.parent / "vocab.txt").read_text(encoding="utf-8").splitlines()
 
     def _keep(self, name: str, item: object) -> None:
         if isinstance(item, h5py.Dataset):
@@ -39,10 +42,12 @@ class Oracle:
         """Return the state before anything was read."""
         lstm = self.options["lstm"]
         zero = (np.zeros(lstm["dim"]), np.zeros(lstm["projection_dim"]))
-        return [[zero] * lstm["n_layers"] for _ in range(2)]
+        return [[zero] * lstm["n_layers"] for _ in range(self.directions)]
 
     def token(self, word: str) -> np.ndarray:
         """Return the context-independent vector of one word, [P]."""
+        if "char_cnn" not in self.options:
+            return self.weights["embedding"][self.words.index(word if word in self.words else "<UNK>")]
         cnn = self.options["char_cnn"]
         size = cnn["max_characters_per_token"]
         if word == BOS:
@@ -76,16 +81,19 @@ class Oracle:
     def encode(
         self, tokens: Sequence[str], state: State | None = None, marks: bool = False
     ) -> tuple[np.ndarray, State]:
-        """Return the layers of one sentence, [L+1, T-2, 2P] or with its marks [L+1, T, 2P], and the state behind it."""
+        """Return the layers of one sentence, [L+1, T-2, 2P] or with its marks [L+1, T, 2P], and the state behind it.
+
+        A model that reads forward only gives P for 2P.
+        """
         x = np.stack([self.token(word) for word in (BOS, *tokens, EOS)])
         before = self.zero_state() if state is None else state
         halves, after = [], []
-        for direction in range(2):
+        for direction in range(self.directions):
             layers, states = self._direction(direction, x if direction == 0 else x[::-1], before[direction])
             halves.append(layers if direction == 0 else layers[:, ::-1])
             after.append(states)
         layers = np.concatenate(halves, axis=-1)
-        layers = np.concatenate([np.concatenate([x, x], -1)[None], layers])
+        layers = np.concatenate([np.concatenate([x] * self.directions, -1)[None], layers])
         return layers if marks else layers[:, 1:-1], after
 
     def _direction(self, direction: int, x: np.ndarray, states: list) -> tuple[np.ndarray, list]:
@@ -130,13 +138,22 @@ def bounded(x: np.ndarray, bound: float | None) -> np.ndarray:
     return x if bound is None else np.clip(x, -bound, bound)
 
 
-def write_random_model(folder: Path, seed: int, words: Sequence[str] = (), **changes: object) -> Path:
+def write_random_model(
+    folder: Path,
+    seed: int,
+    words: Sequence[str] = (),
+    reads_words: bool = False,
+    bidirectional: bool = True,
+    **changes: object,
+) -> Path:
     """Write a model with random weights in the published layout and return its folder.
 
     Args:
         folder: made when missing.
         seed: of the weights, which are large enough for states, clips and long contexts to matter.
         words: of vocab.txt behind the three special tokens; none, no vocab.txt.
+        reads_words: the input is a word table instead of a character CNN.
+        bidirectional: False leaves the backward direction out.
         changes: keys of "lstm" and "char_cnn" that differ from the small default shape.
     """
     options: dict = {
@@ -170,7 +187,13 @@ def write_random_model(folder: Path, seed: int, words: Sequence[str] = (), **cha
         shapes |= {f"CNN_high_{i}/W_transform": (n, n), f"CNN_high_{i}/b_transform": (n,)}
     if n != p:
         shapes |= {"CNN_proj/W_proj": (n, p), "CNN_proj/b_proj": (p,)}
-    for direction in range(2):
+    if reads_words:
+        del options["char_cnn"]
+        options["n_tokens_vocab"] = 3 + len(words)
+        shapes = {"embedding": (3 + len(words), p)}
+    if not bidirectional:
+        options["bidirectional"] = False
+    for direction in range(2 if bidirectional else 1):
         for layer in range(lstm["n_layers"]):
             name = f"RNN_{direction}/RNN/MultiRNNCell/Cell{layer}/LSTMCell"
             shapes |= {f"{name}/W_0": (2 * p, 4 * d), f"{name}/B": (4 * d,)}

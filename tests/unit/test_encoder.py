@@ -32,6 +32,14 @@ SHAPES = {
     "no highway": {"n_highway": 0},
     "two highways, tanh": {"n_highway": 2, "activation": "tanh"},
     "wide filter": {"filters": [[1, 4], [7, 20]], "max_characters_per_token": 9},
+    "forward only": {"bidirectional": False},
+    "words": {"reads_words": True, "words": ["The", "bank", "of", "北京", "the"]},
+    "words, forward only, one layer": {
+        "reads_words": True,
+        "words": ["The", "the"],
+        "bidirectional": False,
+        "n_layers": 1,
+    },
 }
 
 SENTENCES = [

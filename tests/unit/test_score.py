@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import BOS, EOS, Oracle
+from oracle import BOS, EOS, Oracle, write_random_model, write_random_softmax
 from typer.testing import CliRunner
 
 from toolkit.bilm.folder import load_model
@@ -46,7 +46,8 @@ def reference(folder: Path, tokens: list[str], warm: bool = True) -> tuple[float
         return math.log(np.exp(logits - logits.max()).sum()) + logits.max() - logits[target]
 
     forward = sum(nll(layers[-1, t, :p], ids[t + 1]) for t in range(len(full) - 1))
-    backward = sum(nll(layers[-1, t, p:], ids[t - 1]) for t in range(1, len(full)))
+    both = layers.shape[-1] == 2 * p
+    backward = sum(nll(layers[-1, t, p:], ids[t - 1]) for t in range(1, len(full))) if both else math.nan
     return forward, backward
 
 
@@ -58,6 +59,23 @@ def test_likelihoods_are_those_of_a_plain_computation(model, scoring_model: Path
         assert (found.forward, found.backward) == pytest.approx((forward, backward), rel=1e-5)
         assert found.targets == len(tokens) + 1
         assert found.mean == pytest.approx((forward + backward) / (2 * len(tokens) + 2), rel=1e-5)
+
+
+def test_a_forward_model_is_scored_forward_only(tmp_path: Path):
+    folder = write_random_model(tmp_path / "model", 5, ("the", "bank", "of"), reads_words=True, bidirectional=False)
+    write_random_softmax(folder, 6)
+    (tmp_path / "text.txt").write_text("\n".join(LINES))
+    document = score(load_model(folder), tmp_path / "text.txt", "zero")
+    row, blank = document["sentences"][:2]
+    forward, _ = reference(folder, LINES[0].split(), warm=False)
+    assert row["forward_nll"] == pytest.approx(forward, rel=1e-5)
+    assert row["mean_nll"] == pytest.approx(forward / 6, rel=1e-5)
+    assert blank == {"tokens": 0, "unknown": 0, "forward_nll": 0.0, "backward_nll": None, "mean_nll": None}
+    assert row["backward_nll"] is document["backward_nll"] is document["perplexity_backward"] is None
+    assert document["perplexity"] == document["perplexity_forward"]
+    result = CliRunner().invoke(app, ["score", str(folder), str(tmp_path / "text.txt")])
+    lines = result.stdout.splitlines()
+    assert lines[1].split()[3] == "-" and "(forward only)" in lines[-1]
 
 
 def test_the_sum_of_the_rows_is_the_corpus(model, tmp_path: Path):
