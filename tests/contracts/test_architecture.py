@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "text": set(),
     "bilm": {"text"},
     "runs": set(),
-    "pretrain": {"runs", "bilm", "text"},
+    "pretrain": {"embed", "runs", "bilm", "text"},
     "embed": {"runs", "bilm", "text"},
     "senses": {"embed", "runs", "bilm", "text"},
     "inspection": {"senses", "embed", "runs", "bilm", "text"},

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
+
 from toolkit.config import Model
 from toolkit.errors import FormatError, UsageError
 from toolkit.text.chars import N_CHARACTERS
@@ -140,8 +142,8 @@ class BiLMSpec:
             dim=settings.dim,
             projection_dim=settings.projection_dim,
             n_layers=settings.n_layers,
-            cell_clip=settings.cell_clip,
-            proj_clip=settings.proj_clip,
+            cell_clip=settings.cell_clip or None,
+            proj_clip=settings.proj_clip or None,
             skip=settings.use_skip_connections,
             n_words=vocabulary_size if words else None,
             bidirectional=settings.bidirectional,
@@ -149,6 +151,37 @@ class BiLMSpec:
         if problem := spec.problem():
             raise UsageError(f"the [model] settings make no biLM: {problem}")
         return spec
+
+    def to_settings(self) -> Model:
+        """Return the `[model]` table that asks for this shape.
+
+        Raises:
+            UsageError: the table cannot say it, as more layers than can be trained.
+        """
+        characters = {
+            "char_dim": self.char_dim,
+            "filters": list(self.filters),
+            "n_highway": self.n_highway,
+            "activation": self.activation,
+            "max_characters_per_token": self.max_characters,
+        }
+        try:
+            return Model(
+                input="words" if self.reads_words else "characters",
+                bidirectional=self.bidirectional,
+                **({} if self.reads_words else characters),
+                dim=self.dim,
+                projection_dim=self.projection_dim,
+                n_layers=self.n_layers,
+                cell_clip=self.cell_clip or 0.0,
+                proj_clip=self.proj_clip or 0.0,
+                use_skip_connections=self.skip,
+            )
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise UsageError(
+                f"this shape cannot be trained: model.{first['loc'][0]} = {first['input']}: {first['msg']}"
+            ) from None
 
     def problem(self) -> str | None:
         """Say which values do not fit together, None where all do."""

@@ -10,11 +10,13 @@ from toolkit.config import Settings, cache_folder, from_saved
 from toolkit.errors import DataError, UsageError
 from toolkit.pretrain.trainer import Trainer
 from toolkit.runs.find import find_run
-from toolkit.runs.reader import read_run
+from toolkit.runs.reader import Run, read_run
 from toolkit.runs.schema import CONFIG, RUNNING
 from toolkit.runs.writer import RunWriter
 from toolkit.text.prepare import Prepared, prepare
 from toolkit.text.vocab import Vocabulary
+
+ADAPTED = "adapted_from"  # what the manifest and the card of an adapted model's run say of its parent
 
 
 def pretrain(
@@ -52,7 +54,7 @@ def pretrain(
         extra={
             "corpus": prepared.description,
             "compute_dtype": trainer.graph.dtype.name,
-            "sources": {"corpus": _absolute(corpus), "valid": _absolute(valid or [])},
+            "sources": {"corpus": absolute(corpus), "valid": absolute(valid or [])},
         },
     )
     trainer.vocabulary.save(run.folder / VOCABULARY)
@@ -76,12 +78,27 @@ def resume(store: Path, run_text: str, limits: Mapping[str, Any]) -> dict[str, A
         DataError: the text is no longer what it was.
         FormatError: there is no sound checkpoint.
     """
+    run, trainer, settings = reopen(store, run_text, limits)
+    with RunWriter.resume(run.summary.folder, settings, trainer.step) as writer:
+        return trainer.run(writer)
+
+
+def reopen(
+    store: Path, run_text: str, limits: Mapping[str, Any], adapted: bool = False
+) -> tuple[Run, Trainer, Settings]:
+    """Return a run, its trainer at the latest sound checkpoint and its settings with new limits.
+
+    Args and errors are those of `resume`; `adapted` says which of the two commands the run must be of.
+    """
     old = find_run(store, run_text)
     if old.kind != "pretrain":
         raise UsageError(f"{old.id} is a run of kind {old.kind!r}: only pretraining runs can be resumed")
     if old.status == RUNNING:
         raise UsageError(f"{old.id} is still running: stop it first")
     run = read_run(store, old.id)
+    if (ADAPTED in run.manifest["extra"]) != adapted:
+        right = "pretrain" if adapted else "adapt"
+        raise UsageError(f"{old.id} is a run of `toolkit {right}`: go on with `toolkit {right} --resume {run_text}`")
     settings = from_saved(tomllib.loads((old.folder / CONFIG).read_text(encoding="utf-8")))
     settings = settings.model_copy(update={"pretrain": settings.pretrain.model_copy(update=dict(limits))})
     sources = run.manifest["extra"]["sources"]
@@ -94,11 +111,11 @@ def resume(store: Path, run_text: str, limits: Mapping[str, Any]) -> dict[str, A
             f"{trainer.data_fingerprint}; start a new run, or restore {', '.join(sources['corpus'])}"
         )
     trainer.restore(old.folder)
-    with RunWriter.resume(old.folder, settings, trainer.step) as writer:
-        return trainer.run(writer)
+    return run, trainer, settings
 
 
-def _absolute(patterns: Sequence[str | Path]) -> list[str]:
+def absolute(patterns: Sequence[str | Path]) -> list[str]:
+    """Return patterns as they are meant whatever the working folder is."""
     return [str(Path(pattern).absolute()) for pattern in patterns]
 
 
