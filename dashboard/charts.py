@@ -275,8 +275,14 @@ def to_svg(chart: Any, title: str) -> str:
 
 
 def last_values(metrics: pd.DataFrame) -> dict[str, float]:
-    """Return the last loss or training perplexity and the last speed, as a card of a running run shows them."""
-    wanted = ("perplexity", "loss", "accuracy", "tokens_per_second")
-    rows = metrics[metrics["name"].isin(wanted) & metrics["value"].notna()]
-    last = rows.groupby("name")["value"].last()
-    return {name.replace("tokens_per_second", "tokens/s"): float(last[name]) for name in wanted if name in last.index}
+    """Return the last values and the last speed, as a card of a running run shows them.
+
+    A perplexity's name says whether it is of the sampled or of the full softmax: "train perplexity (sampled)".
+    """
+    found = {}
+    for wanted in ("perplexity", "loss", "accuracy", "tokens_per_second"):
+        rows = metrics[(metrics["name"] == wanted) & metrics["value"].notna()]
+        for (split, kind), part in rows.groupby(["split", "kind"], sort=False):
+            name = f"{split} {wanted} ({kind})" if kind else wanted.replace("tokens_per_second", "tokens/s")
+            found[name] = float(part["value"].iloc[-1])
+    return found

@@ -12,6 +12,8 @@ EXAMPLES = (
     "toolkit pretrain --corpus corpus.txt --preset tiny --steps 3 --set pretrain.batch_size=8",
     "toolkit pretrain --resume run-pretrain --steps 6",
 )
+PATIENCE = "pretrain.patience"
+CHANGEABLE = f"--epochs, --steps, --minutes and --set {PATIENCE}"
 
 
 def register(app: typer.Typer) -> None:
@@ -32,21 +34,27 @@ def register(app: typer.Typer) -> None:
         resume: Annotated[str | None, typer.Option(help="Go on with this run, exactly where it was.")] = None,
     ) -> Report:
         """Train a biLM on your text and export it as a model folder. Ctrl-C stops early and keeps the model."""
-        settings = session.settings(
+        resolved = session.settings(
             pretrain__preset=preset,
             pretrain__epochs=epochs,
             pretrain__steps=steps,
             pretrain__minutes=minutes,
             pretrain__seed=seed,
-        ).settings
+        )
+        settings = resolved.settings
         if (resume is None) == (not corpus):
             raise UsageError("pretrain takes either --corpus PATH (a new run) or --resume RUN")
         if resume is not None and (preset, seed, valid, vocabulary, name) != (None,) * 5:
-            raise UsageError("with --resume only --epochs, --steps and --minutes may change; the rest is the run's own")
+            raise UsageError(f"with --resume only {CHANGEABLE} may change; the rest is the run's own")
+        typed = [key for key, source in resolved.sources.items() if source == "--set"]
+        fixed = [key for key in typed if not key.startswith("paths.") and key not in ("text.processes", PATIENCE)]
+        if resume is not None and fixed:
+            raise UsageError(f"--set {fixed[0]}: with --resume only {CHANGEABLE} may change; the rest is the run's own")
         import toolkit.pretrain.pretrain as library
 
         if resume is not None:
             limits = {"epochs": epochs, "steps": steps, "minutes": minutes}
+            limits |= {"patience": settings.pretrain.patience} if PATIENCE in typed else {}
             limits = {key: value for key, value in limits.items() if value is not None}
             document = library.resume(settings.paths.runs, resume, limits)
         else:
@@ -59,8 +67,12 @@ def register(app: typer.Typer) -> None:
             f"peak memory {document['peak_memory_mb']:,} MB\n"
             f"validation perplexity (full softmax, n = {perplexity['n']:,}): {perplexity['mean']:,.1f} "
             f"({by_direction(perplexity['forward'], perplexity['backward'])}); "
-            f"unigram {document['unigram_perplexity']:,.0f}"
+            f"unigram {document['unigram_perplexity']:,.0f}\n"
+            f"exported step {document['exported_step']:,}, the {document['exported']} of {document['steps']:,} steps"
         )
+        last = document["last_validation_perplexity"]
+        if document["exported_step"] != document["steps"]:
+            text += f"; the last step's validation perplexity (full softmax) is {last['mean']:,.1f}"
         for refusal in document["refused_by"]:
             text += f"\n{refusal['reader']} cannot read this model: {refusal['reason']}"
         return Report(document, text, exit_code=130 if document["stopped"] else 0)

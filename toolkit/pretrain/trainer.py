@@ -19,6 +19,7 @@ from toolkit.pretrain import checkpoint, preflight
 from toolkit.pretrain.batches import Batch, Batches, Lexicon
 from toolkit.pretrain.gradients import NotFinite, norms
 from toolkit.pretrain.graph import TrainingGraph
+from toolkit.pretrain.journal import Journal
 from toolkit.pretrain.outcome import Outcome, export
 from toolkit.pretrain.perplexity import Perplexity, Validation, unigram_perplexity
 from toolkit.progress import Progress
@@ -28,8 +29,6 @@ from toolkit.text.prepare import Prepared
 from toolkit.text.vocab import Vocabulary
 
 logger = logging.getLogger(__name__)
-
-LOG_STEPS = 10  # steps between two lines of metrics.jsonl
 
 
 class Trainer:
@@ -108,42 +107,42 @@ class Trainer:
             ToolkitError: a loss, gradient or perplexity is no finite number; the last good state has been exported.
             DiskFullError: the disk is full; the checkpoints are as they were.
         """
+        journal = Journal(run, self.tokens_per_step, self.batches.steps_per_epoch, self.unigram)
         with room_for(run.folder):
-            self._announce(run)
+            self._announce(run, journal)
             try:
                 if self.start:
-                    self._judge(run, self.start)
-                ended = self._train(run)
+                    self._judge(run, journal, self.start)
+                ended = self._train(run, journal)
                 self._save(run)  # before a validation that a second Ctrl-C may cut short
                 if self.latest is None or self.latest[0] != self.step:
-                    self._validate(run)
+                    self._judge(run, journal, self.validation.run())
             except NotFinite as error:
                 self._save(run)
-                self._export(run, "not finite", best=False)
+                self._export(run, journal, "not finite", best=False)
                 raise ToolkitError(f"{error}; {run.folder / MODEL} holds the weights of step {self.step}") from None
-            outcome = self._export(run, ended, best=True)
+            outcome = self._export(run, journal, ended, best=True)
             refused = refusals(self.graph.bilm.spec)
             for refusal in refused:
-                self._say(run, str(refusal))
+                journal.say(str(refusal))
             return outcome.document(run) | {"refused_by": [vars(refusal) for refusal in refused]}
 
-    def _announce(self, run: RunWriter) -> None:
+    def _announce(self, run: RunWriter, journal: Journal) -> None:
         """Say before the first step what is to come."""
         check = preflight.check(self.graph, self.batches, self.prepared, self.lexicon, self.vocabulary, self.validation)
         plan = preflight.plan(self.prepared, self.settings, self.batches.steps_per_epoch, self.total_steps)
         unigram = f"unigram perplexity of the validation text {self.unigram:,.0f}"
         for line in (f"{plan}; products in {self.graph.dtype.name}; {unigram}", *check.lines()):
-            self._say(run, line)
+            journal.say(line)
         if warning := check.warning():
-            logger.warning("%s", warning)
-            run.log(warning)
+            journal.say(warning, logging.WARNING)
         run.update(preflight=check.document())
 
-    def _train(self, run: RunWriter) -> str:
+    def _train(self, run: RunWriter, journal: Journal) -> str:
         """Take steps up to an end and return its name."""
         try:
             with ThreadPoolExecutor(1, "batches") as pool:
-                return self._loop(run, pool)
+                return self._loop(run, journal, pool)
         except KeyboardInterrupt:
             run.stop_gracefully()
             logger.info("stopping after step %d: validating and exporting (Ctrl-C again to give up)", self.step)
@@ -158,7 +157,7 @@ class Trainer:
             return "minutes"
         return "patience" if settings.patience and self.since_best >= settings.patience else None
 
-    def _loop(self, run: RunWriter, pool: ThreadPoolExecutor) -> str:
+    def _loop(self, run: RunWriter, journal: Journal, pool: ThreadPoolExecutor) -> str:
         """Each batch is made while the step before it runs; validations do not count against the clock."""
         limit = self.settings.minutes * 60 or math.inf
         saved = self.seconds
@@ -174,28 +173,24 @@ class Trainer:
                 coming = pool.submit(self.batches.__getitem__, self.step + 1)
                 loss, norm = self.graph.train(batch)
                 if not math.isfinite(norm):
-                    raise self._blown_up(run, batch, loss, norm)
+                    raise self._blown_up(journal, batch, loss, norm)
                 seconds = time.perf_counter() - started
                 self.seconds += seconds
-                self._record(run, loss, norm, limit)
+                share = max(self.step / self.total_steps, self.seconds / limit)
+                note = journal.step(self.step, self.seconds, loss, norm, share)
+                progress.advance(seconds if by_time else self.tokens_per_step, note)
                 if line := pace.line(seconds, self.total_steps - self.step, limit - self.seconds):
-                    self._say(run, line)
-                progress.advance(seconds if by_time else self.tokens_per_step, self._note(loss))
+                    journal.say(line)
                 if self._validation_is_due():
-                    self._validate(run)
+                    self._judge(run, journal, self.validation.run())
                 if self.seconds - saved >= self.settings.checkpoint_minutes * 60:
                     saved = self.seconds
                     self._save(run)
         return end
 
-    def _note(self, loss: float) -> str:
-        epoch, rate = self.step / self.batches.steps_per_epoch, self.tokens_per_step * self.step / self.seconds
-        note = f"step {self.step}, epoch {epoch:.2f}, sampled perplexity {_exp(loss):,.0f}, {rate:,.0f} tokens/s"
-        return f"{note}, valid (full) {self.latest[1].mean:,.1f}" if self.latest else note
-
-    def _blown_up(self, run: RunWriter, batch: Batch, loss: float, norm: float) -> NotFinite:
+    def _blown_up(self, journal: Journal, batch: Batch, loss: float, norm: float) -> NotFinite:
         for part in norms(self.graph, batch):
-            self._say(run, str(part))
+            journal.say(str(part))
         return NotFinite(
             f"step {self.step + 1}: the gradients' norm is {norm} (sampled loss {loss}), parts of the network are "
             f"listed above: lower pretrain.learning_rate ({self.settings.learning_rate})"
@@ -207,46 +202,24 @@ class Trainer:
         )
         checkpoint.save(run.folder, self.graph, progress)
 
-    def _record(self, run: RunWriter, loss: float, norm: float, limit: float) -> None:
-        share = max(self.step / self.total_steps, self.seconds / limit)
-        run.heartbeat(min(share, 1.0), self.seconds / share * (1.0 - share))
-        if self.step % LOG_STEPS and self.step != 1:
-            return
-        tokens = self.step * self.tokens_per_step
-        run.metric("perplexity", _exp(loss), self.step, tokens, "train", "sampled")
-        run.metric("gradient_norm", norm, self.step, tokens)
-        run.metric("tokens_per_second", tokens / self.seconds, self.step, tokens)
-
     def _validation_is_due(self) -> bool:
         if self.settings.validate_steps:
             return self.step % self.settings.validate_steps == 0
         return self.seconds - self.validated >= self.settings.validate_minutes * 60
 
-    def _validate(self, run: RunWriter) -> None:
-        """Validate with the full softmax."""
-        self._judge(run, self.validation.run())
-
-    def _judge(self, run: RunWriter, perplexity: Perplexity) -> None:
+    def _judge(self, run: RunWriter, journal: Journal, perplexity: Perplexity) -> None:
         """Record a validation; the best state so far becomes a checkpoint."""
-        tokens = self.step * self.tokens_per_step
-        for name, value in perplexity.metrics.items():
-            run.metric(name, value, self.step, tokens, "valid", "full")
+        journal.validation(self.step, perplexity, self.best, self.best_step)
         if not math.isfinite(perplexity.mean):
             raise NotFinite(f"step {self.step}: the validation perplexity is {perplexity.mean}")
         self.latest, self.validated = (self.step, perplexity), self.seconds
-        better = self.best is None or perplexity.mean < self.best.mean
-        if better:
+        if self.best is None or perplexity.mean < self.best.mean:
             self.best, self.best_step, self.since_best = perplexity, self.step, 0
+            self._save(run)
         else:
             self.since_best += 1
-        line = f"step {self.step}: validation perplexity {perplexity}; unigram {self.unigram:,.0f}; "
-        self._say(
-            run, line + ("the best so far" if better else f"best: {self.best.mean:,.1f} at step {self.best_step}")
-        )
-        if better:
-            self._save(run)
 
-    def _export(self, run: RunWriter, ended: str, best: bool) -> Outcome:
+    def _export(self, run: RunWriter, journal: Journal, ended: str, best: bool) -> Outcome:
         """Write the model folder from the best state (else from the present one) and the run's results."""
         last = self.latest[1] if self.latest and self.latest[0] == self.step else None
         step, perplexity = self.step, last
@@ -271,14 +244,5 @@ class Trainer:
         text = self.all_settings.text.model_dump(mode="json", exclude={"processes"})
         origin = {"corpus": self.prepared.description, "text": text, **self.origin}
         export(run, self.graph, self.vocabulary, outcome, origin)
-        self._say(run, str(outcome))
+        journal.say(str(outcome))
         return outcome
-
-    def _say(self, run: RunWriter, line: str) -> None:
-        logger.info("%s", line)
-        run.log(line)
-
-
-def _exp(loss: float) -> float:
-    """A loss as a perplexity, bounded so that an early one is still a number."""
-    return math.exp(min(loss, 50))
