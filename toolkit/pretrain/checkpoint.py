@@ -12,6 +12,7 @@ import numpy as np
 from toolkit.bilm.backend import tf
 from toolkit.errors import FormatError
 from toolkit.files import atomic_path, read_json, room_for, sha256, sweep, write_json
+from toolkit.pretrain.distribute import Joined
 from toolkit.pretrain.graph import TrainingGraph
 from toolkit.pretrain.perplexity import Perplexity
 from toolkit.pretrain.variables import named
@@ -45,24 +46,33 @@ class Progress:
     since_best: int = 0
 
 
-def variables(graph: TrainingGraph) -> Iterator[tuple[str, tf.Variable]]:
+def variables(graph: TrainingGraph) -> Iterator[tuple[str, tf.Variable | Joined]]:
     """Yield (name, variable) of all that training changes: weights, optimizer slots, LSTM states."""
     slots = [*graph.slots, *graph.sparse_slots]
     for (path, variable), slot in zip(named(graph), slots, strict=True):
         yield f"weights/{path}", variable
         yield f"slots/{path}", slot
-    yield from zip(("states/cells", "states/outputs"), graph.states, strict=True)
+    yield from _states(graph)
+
+
+def _states(graph: TrainingGraph) -> Iterator[tuple[str, tf.Variable | Joined]]:
+    """Those of all replicas, one behind the other as in the joined batch: how many share it makes no difference."""
+    for name, variable in zip(("cells", "outputs"), graph.states, strict=True):
+        yield f"states/{name}", graph.replicas.joined(variable, axis=2)
 
 
 def save(run: Path, graph: TrainingGraph, progress: Progress) -> None:
     """Write a checkpoint into a run folder, then remove those that are no longer needed.
 
     The description is written last and holds the data's SHA-256: a checkpoint without one does not count. Kept are the
-    latest two, and the best that each of them knows of.
+    latest two, and the best that each of them knows of. All workers call this, the chief writes.
 
     Raises:
         DiskFullError: it does not fit on the disk; the checkpoints before it are as they were.
     """
+    states = {name: variable.numpy() for name, variable in _states(graph)}
+    if not graph.replicas.chief:
+        return
     path = run / FOLDER / f"step-{progress.step:09d}.json"
     data = path.with_suffix(".h5")
     members = list(variables(graph))
@@ -73,7 +83,7 @@ def save(run: Path, graph: TrainingGraph, progress: Progress) -> None:
         if not mark:
             with atomic_path(data) as temporary, h5py.File(temporary, "w") as file:
                 for name, variable in members:
-                    value = variable.numpy()
+                    value = states[name] if name in states else variable.numpy()
                     file[name] = value.view(np.uint16) if variable.dtype == tf.bfloat16 else value
             mark = sha256(data)
         best = progress.best.document() if progress.best else None
@@ -93,7 +103,8 @@ def restore(run: Path, graph: TrainingGraph) -> Progress:
     Raises:
         FormatError: the run has no sound checkpoint, or its shapes are not the graph's.
     """
-    sweep(run / FOLDER)
+    if graph.replicas.chief:
+        sweep(run / FOLDER)
     reasons = []
     for _, path in _found(run):
         try:
@@ -158,7 +169,7 @@ def _found(run: Path) -> list[tuple[int, Path]]:
     return sorted(((int(match[1]), path) for match, path in matches if match), reverse=True)
 
 
-def _fill(data: Path, members: Iterable[tuple[str, tf.Variable]]) -> None:
+def _fill(data: Path, members: Iterable[tuple[str, tf.Variable | Joined]]) -> None:
     members = list(members)
     with h5py.File(data, "r") as file:
         values = {name: file[name][()] if name in file else None for name, _ in members}
