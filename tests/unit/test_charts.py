@@ -168,9 +168,15 @@ def test_svg_is_made_offline_and_names_the_chart() -> None:
     assert "B minus A" in svg
 
 
-def test_a_card_shows_the_last_values_and_the_speed() -> None:
-    rows = [{"value": 9.0, "step": 1}, {"value": 7.0, "step": 2}, {"name": "tokens_per_second", "value": 500.0}]
-    assert charts.last_values(metrics(rows)) == {"perplexity": 7.0, "tokens/s": 500.0}
+def test_a_card_shows_the_last_values_and_the_speed_and_which_softmax_they_are_of() -> None:
+    rows = [{"value": 9.0, "step": 1, "kind": "sampled"}, {"value": 7.0, "step": 2, "kind": "sampled"}]
+    rows += [{"value": 90.0, "step": 2, "split": "valid", "kind": "full"}]
+    rows += [{"name": "tokens_per_second", "value": 500.0}]
+    assert charts.last_values(metrics(rows)) == {
+        "train perplexity (sampled)": 7.0,
+        "valid perplexity (full)": 90.0,
+        "tokens/s": 500.0,
+    }
 
 
 def test_a_seed_that_stopped_early_keeps_its_last_weights_in_the_mean() -> None:

@@ -2,6 +2,7 @@
 
 import math
 import random
+import re
 from pathlib import Path
 
 import h5py
@@ -12,9 +13,10 @@ from toolkit.bilm.folder import load_model
 from toolkit.config import Settings, resolve
 from toolkit.errors import DataError, FormatError, ToolkitError, UsageError
 from toolkit.files import read_json
-from toolkit.pretrain.pretrain import pretrain
+from toolkit.pretrain.gradients import norms
+from toolkit.pretrain.pretrain import pretrain, resume
 from toolkit.pretrain.trainer import Trainer
-from toolkit.runs.reader import read_run
+from toolkit.runs.reader import read_metrics, read_run
 from toolkit.text.prepare import prepare
 from toolkit.text.vocab import Vocabulary
 
@@ -107,7 +109,106 @@ def test_a_loss_that_explodes_stops_the_run_and_keeps_the_last_good_weights(corp
         pretrain([corpus], settings(tmp_path, **exploding))
     (folder,) = (tmp_path / "runs").iterdir()
     assert read_run(tmp_path / "runs", folder.name).summary.status == "failed"
-    assert math.isfinite(float(np.abs(load_model(folder / "model").softmax().weight).max()))
+    model = load_model(folder / "model")
+    assert math.isfinite(float(np.abs(model.softmax().weight).max()))
+    assert model.card["exported"] == "last good" and model.card["validation_perplexity"] is None
+    log = (folder / "log.txt").read_text()
+    parts = ["character vectors", "character CNN", "highway 1", "projection of the character CNN", "softmax"]
+    parts += [f"LSTM layer {layer} {what}" for layer in (1, 2) for what in ("kernel", "bias", "projection")]
+    for part in parts:
+        assert re.search(rf"{part}: gradient norm (nan|inf|[\d.e+-]+).*, largest weight [\d.e+-]+\n", log), part
+    assert "of its values are no finite numbers" in log
+
+
+def test_the_norms_of_the_parts_make_up_the_norm_of_the_step(corpus, tmp_path) -> None:
+    chosen = settings(tmp_path)
+    prepared = prepare([corpus], None, chosen.text, 0.01, tmp_path / "cache")
+    trainer = Trainer(prepared, Vocabulary.from_counts(prepared.words, prepared.counts, 100, 1), chosen)
+    before = [variable.numpy() for variable in trainer.graph.variables_trained]
+    parts = norms(trainer.graph, trainer.batches[0])
+    for variable, value in zip(trainer.graph.variables_trained, before, strict=True):
+        np.testing.assert_array_equal(variable.numpy(), value)
+    assert len(parts) == 11 and all(part.finite == 1.0 for part in parts)
+    _, norm = trainer.graph.train(trainer.batches[0])
+    assert math.sqrt(sum(part.gradient**2 for part in parts)) == pytest.approx(norm, rel=1e-4)
+
+
+# A rate far too high: perplexity falls first and then rises, so that the best state is not the last.
+OVERSHOOTING = {"pretrain.learning_rate": 3.0, "pretrain.validate_steps": 5, "pretrain.validation_tokens": 100}
+
+
+@pytest.fixture(scope="module")
+def stopped_early(corpus, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("early")
+    chosen = settings(folder, **OVERSHOOTING, **{"pretrain.patience": 2, "pretrain.steps": 500})
+    return folder, chosen, pretrain([corpus], chosen)
+
+
+def validations(folder: Path, run: str) -> dict[int, float]:
+    rows = read_metrics(folder / "runs" / run)
+    rows = rows[(rows.name == "perplexity") & (rows.split == "valid")]
+    assert set(rows.kind) == {"full"}
+    return dict(zip(rows.step, rows.value, strict=True))
+
+
+def test_training_stops_after_as_many_worse_validations_as_patience_says(stopped_early) -> None:
+    folder, _, document = stopped_early
+    assert document["ended"] == "patience" and document["steps"] < 500
+    seen = validations(folder, document["run"])
+    assert document["steps"] == max(seen) == document["best_step"] + 2 * 5
+    assert document["best_step"] == min(seen, key=seen.get)
+
+
+def test_the_best_state_is_exported_and_every_record_says_so(stopped_early) -> None:
+    folder, _, document = stopped_early
+    seen = validations(folder, document["run"])
+    best, last = document["best_step"], document["steps"]
+    assert (document["exported"], document["exported_step"], document["last_step"]) == ("best", best, last)
+    assert document["validation_perplexity"]["mean"] == pytest.approx(seen[best])
+    assert document["last_validation_perplexity"]["mean"] == pytest.approx(seen[last])
+    run = read_run(folder / "runs", document["run"])
+    main = run.results["metrics"][0]
+    assert (main["value"], main["last"], main["best_step"]) == (
+        pytest.approx(seen[best]),
+        pytest.approx(seen[last]),
+        best,
+    )
+    card = load_model(Path(document["model"])).card
+    assert card["steps"] == card["best_step"] == best and card["last_step"] == last
+    assert f"exported: step {best}, the best by validation" in (run.summary.folder / "log.txt").read_text()
+
+
+def test_the_exported_weights_have_the_perplexity_that_the_card_states(corpus, stopped_early) -> None:
+    folder, chosen, document = stopped_early
+    model = load_model(Path(document["model"]))
+    prepared = prepare([corpus], None, chosen.text, 0.01, folder / "cache")
+    trainer = Trainer(prepared, model.vocabulary, chosen)
+    trainer.begin_with(model.bilm, model.softmax())
+    assert trainer.validation.run().mean == pytest.approx(document["validation_perplexity"]["mean"], rel=1e-5)
+
+
+def test_going_on_behind_an_early_stop_starts_from_the_last_state_not_from_the_best(stopped_early) -> None:
+    folder, _, document = stopped_early
+    again = resume(folder / "runs", document["run"], {})
+    assert (again["ended"], again["steps"], again["exported_step"]) == (
+        "patience",
+        document["steps"],
+        document["best_step"],
+    )
+    more = resume(folder / "runs", document["run"], {"patience": 0, "steps": document["steps"] + 5})
+    assert more["ended"] == "steps" and more["steps"] == document["steps"] + 5
+    assert set(validations(folder, document["run"])) >= {document["steps"], document["steps"] + 5}
+
+
+def test_a_lost_best_checkpoint_is_said_and_the_last_state_exported(corpus, tmp_path, caplog) -> None:
+    chosen = settings(tmp_path, **OVERSHOOTING, **{"pretrain.patience": 2, "pretrain.steps": 500})
+    document = pretrain([corpus], chosen)
+    data = tmp_path / "runs" / document["run"] / "checkpoints" / f"step-{document['best_step']:09d}.h5"
+    data.write_bytes(data.read_bytes()[:-10])
+    again = resume(tmp_path / "runs", document["run"], {})
+    assert (again["exported"], again["exported_step"]) == ("last good", document["steps"])
+    assert again["validation_perplexity"] == again["last_validation_perplexity"]
+    assert "the best state is lost" in caplog.text
 
 
 def test_a_text_too_small_leaves_no_run_behind(tmp_path) -> None:
