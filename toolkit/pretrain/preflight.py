@@ -134,7 +134,7 @@ def _longer_than(words: list[str], cap: int) -> np.ndarray:
 def _memory(graph: TrainingGraph, batches: Batches, held: int) -> dict[str, int]:
     """Bytes by part; the distinct words of a step are taken from the first batch."""
     spec, settings, narrow = graph.bilm.spec, graph.settings, graph.dtype.size
-    batch = batches[0]
+    batch = batches.shares(0)[0]
     variables = [variable.shape.num_elements() for _, variable in named(graph)]
     dense = sum(variable.shape.num_elements() for variable in graph.dense)
     weights = FLOAT * sum(variables)

@@ -17,6 +17,7 @@ from toolkit.errors import FormatError, ToolkitError
 from toolkit.files import fingerprint, room_for
 from toolkit.pretrain import checkpoint, preflight
 from toolkit.pretrain.batches import Batch, Batches, Lexicon
+from toolkit.pretrain.distribute import ALONE, Replicas
 from toolkit.pretrain.gradients import NotFinite, norms
 from toolkit.pretrain.graph import TrainingGraph
 from toolkit.pretrain.journal import Journal
@@ -30,29 +31,39 @@ from toolkit.text.vocab import Vocabulary
 
 logger = logging.getLogger(__name__)
 
+NOT_SHARED = {"paths": True, "text": {"processes"}}  # settings in which the workers of a job may differ
+
 
 class Trainer:
     """The training loop: steps, validations, the clock and the export.
+
+    Of several workers each runs this loop. They decide by the chief's clock and validations, so that all do the same at
+    the same step; the chief alone validates and writes.
 
     Attributes:
         step, seconds, validated, best, best_step, since_best: see `checkpoint.Progress`.
     """
 
-    def __init__(self, prepared: Prepared, vocabulary: Vocabulary, settings: Settings) -> None:
-        self.prepared, self.vocabulary, self.all_settings = prepared, vocabulary, settings
+    def __init__(
+        self, prepared: Prepared, vocabulary: Vocabulary, settings: Settings, replicas: Replicas = ALONE
+    ) -> None:
+        self.prepared, self.vocabulary, self.all_settings, self.replicas = prepared, vocabulary, settings, replicas
         self.settings = settings.pretrain
         spec = BiLMSpec.from_settings(settings.model, len(vocabulary))
         self.lexicon = Lexicon.build(prepared.words, vocabulary, spec.max_characters)
-        self.batches = Batches(prepared.train, self.lexicon, len(vocabulary), spec, self.settings)
-        bilm = BiLM(spec, self.settings.seed)
+        self.batches = Batches(
+            prepared.train, self.lexicon, len(vocabulary), spec, self.settings, replicas.count, replicas.members
+        )
         dtype = product_dtype(self.settings.compute_dtype)
-        self.graph = TrainingGraph(bilm, len(vocabulary), self.settings, dtype)
+        with replicas.scope():
+            bilm = BiLM(spec, self.settings.seed)
+            self.graph = TrainingGraph(bilm, len(vocabulary), self.settings, dtype, replicas)
         self.validation = Validation(self.graph, prepared.valid, self.lexicon, self.settings.validation_tokens)
         self.unigram = unigram_perplexity(
             self.lexicon, prepared.counts, prepared.train.n_sentences, len(vocabulary), self.validation.targets()
         )
         self.total_steps = self.settings.steps or math.ceil(self.settings.epochs * self.batches.steps_per_epoch)
-        self.tokens_per_step = self.settings.batch_size * self.settings.unroll_steps
+        self.tokens_per_step = self.batches.batch_size * self.settings.unroll_steps
         self.seconds, self.validated = 0.0, 0.0
         self.latest: tuple[int, Perplexity] | None = None  # step and result of the last validation in this process
         self.best: Perplexity | None = None
@@ -93,7 +104,7 @@ class Trainer:
     @property
     def step(self) -> int:
         """Steps taken."""
-        return int(self.graph.steps)
+        return int(self.graph.steps.numpy())
 
     def run(self, run: RunWriter) -> dict[str, Any]:
         """Train to an end, then validate and export the best state by validation.
@@ -106,22 +117,35 @@ class Trainer:
         Raises:
             ToolkitError: a loss, gradient or perplexity is no finite number; the last good state has been exported.
             DiskFullError: the disk is full; the checkpoints are as they were.
+            DataError: another worker has other settings or another text.
+            WorkerLostError: another worker has gone.
         """
         journal = Journal(run, self.tokens_per_step, self.batches.steps_per_epoch, self.unigram)
-        with room_for(run.folder):
+        with room_for(run.folder), self.replicas.watching(lambda: self._way_on(run)):
+            self.replicas.require_same(
+                {
+                    "configuration": fingerprint(self.all_settings.model_dump(mode="json", exclude=NOT_SHARED)),
+                    "text or vocabulary": self.data_fingerprint,
+                    "product dtype": self.graph.dtype.name,
+                    "step": str(self.step),
+                }
+            )
             self._announce(run, journal)
             try:
+                if self.replicas.workers and not self.step:
+                    self._save(run)  # so that there is something to resume from whenever a worker is lost
                 if self.start:
                     self._judge(run, journal, self.start)
                 ended = self._train(run, journal)
                 self._save(run)  # before a validation that a second Ctrl-C may cut short
                 if self.latest is None or self.latest[0] != self.step:
-                    self._judge(run, journal, self.validation.run())
+                    self._judge(run, journal, self._measured())
             except NotFinite as error:
                 self._save(run)
                 self._export(run, journal, "not finite", best=False)
                 raise ToolkitError(f"{error}; {run.folder / MODEL} holds the weights of step {self.step}") from None
             outcome = self._export(run, journal, ended, best=True)
+            self.replicas.everyone(None)  # nobody leaves while the chief still writes
             refused = refusals(self.graph.bilm.spec)
             for refusal in refused:
                 journal.say(str(refusal))
@@ -137,11 +161,20 @@ class Trainer:
         if warning := check.warning():
             journal.say(warning, logging.WARNING)
         run.update(preflight=check.document())
+        if self.replicas.count > 1:
+            rows = self.settings.batch_size
+            journal.say(f"{self.replicas} of {rows} rows: {self.batches.batch_size} rows in the joined batch of a step")
+
+    def _way_on(self, run: RunWriter) -> str:
+        return (
+            f"{run.id} stands at step {self.step}: start all workers again with --resume {run.id}, which goes on from "
+            f"its latest checkpoint"
+        )
 
     def _train(self, run: RunWriter, journal: Journal) -> str:
         """Take steps up to an end and return its name."""
         try:
-            with ThreadPoolExecutor(1, "batches") as pool:
+            with self.replicas.stopping_together(), ThreadPoolExecutor(1, "batches") as pool:
                 return self._loop(run, journal, pool)
         except KeyboardInterrupt:
             run.stop_gracefully()
@@ -161,7 +194,7 @@ class Trainer:
         """Each batch is made while the step before it runs; validations do not count against the clock."""
         limit = self.settings.minutes * 60 or math.inf
         saved = self.seconds
-        coming = pool.submit(self.batches.__getitem__, self.step)
+        coming = pool.submit(self.batches.shares, self.step)
         by_time = limit < math.inf
         total = limit if by_time else self.total_steps * self.tokens_per_step
         pace = preflight.Pace(self.tokens_per_step)
@@ -169,20 +202,20 @@ class Trainer:
             progress.advance(self.seconds if by_time else self.step * self.tokens_per_step)
             while not (end := self._end()):
                 started = time.perf_counter()
-                batch = coming.result()
-                coming = pool.submit(self.batches.__getitem__, self.step + 1)
-                loss, norm = self.graph.train(batch)
+                shares = coming.result()
+                coming = pool.submit(self.batches.shares, self.step + 1)
+                loss, norm = self.graph.train(*shares)
                 if not math.isfinite(norm):
-                    raise self._blown_up(journal, batch, loss, norm)
+                    raise self._blown_up(journal, shares[0], loss, norm)
                 seconds = time.perf_counter() - started
-                self.seconds += seconds
+                self.seconds = self.replicas.clock(self.seconds + seconds)
                 share = max(self.step / self.total_steps, self.seconds / limit)
                 note = journal.step(self.step, self.seconds, loss, norm, share)
                 progress.advance(seconds if by_time else self.tokens_per_step, note)
                 if line := pace.line(seconds, self.total_steps - self.step, limit - self.seconds):
                     journal.say(line)
                 if self._validation_is_due():
-                    self._judge(run, journal, self.validation.run())
+                    self._judge(run, journal, self._measured())
                 if self.seconds - saved >= self.settings.checkpoint_minutes * 60:
                     saved = self.seconds
                     self._save(run)
@@ -207,6 +240,11 @@ class Trainer:
             return self.step % self.settings.validate_steps == 0
         return self.seconds - self.validated >= self.settings.validate_minutes * 60
 
+    def _measured(self) -> Perplexity:
+        """Measure the validation perplexity, in the chief alone."""
+        figures = self.replicas.from_chief(lambda: self.validation.run().document())
+        return Perplexity(figures["forward"], figures["backward"], figures["n"])
+
     def _judge(self, run: RunWriter, journal: Journal, perplexity: Perplexity) -> None:
         """Record a validation; the best state so far becomes a checkpoint."""
         journal.validation(self.step, perplexity, self.best, self.best_step)
@@ -223,12 +261,8 @@ class Trainer:
         """Write the model folder from the best state (else from the present one) and the run's results."""
         last = self.latest[1] if self.latest and self.latest[0] == self.step else None
         step, perplexity = self.step, last
-        if best and self.best_step != self.step:
-            try:
-                checkpoint.restore_weights(run.folder, self.graph, self.best_step)
-                step, perplexity = self.best_step, self.best
-            except FormatError as error:
-                logger.warning("the best state is lost, the last one is exported: %s", error)
+        if best and self.best_step != self.step and self.replicas.from_chief(lambda: self._take_best(run)):
+            step, perplexity = self.best_step, self.best
         outcome = Outcome(
             steps=self.step,
             tokens_per_step=self.tokens_per_step,
@@ -243,6 +277,16 @@ class Trainer:
         )
         text = self.all_settings.text.model_dump(mode="json", exclude={"processes"})
         origin = {"corpus": self.prepared.description, "text": text, **self.origin}
-        export(run, self.graph, self.vocabulary, outcome, origin)
+        if self.replicas.chief:
+            export(run, self.graph, self.vocabulary, outcome, origin)
         journal.say(str(outcome))
         return outcome
+
+    def _take_best(self, run: RunWriter) -> bool:
+        """Put the best weights into the graph and say whether they were there."""
+        try:
+            checkpoint.restore_weights(run.folder, self.graph, self.best_step)
+        except FormatError as error:
+            logger.warning("the best state is lost, the last one is exported: %s", error)
+            return False
+        return True
