@@ -57,8 +57,7 @@ def variables(graph: TrainingGraph) -> Iterator[tuple[str, tf.Variable | Joined]
 
 def _states(graph: TrainingGraph) -> Iterator[tuple[str, tf.Variable | Joined]]:
     """Those of all replicas, one behind the other as in the joined batch: how many share it makes no difference."""
-    for name, variable in zip(("cells", "outputs"), graph.states, strict=True):
-        yield f"states/{name}", graph.replicas.joined(variable, axis=2)
+    yield from zip(("states/cells", "states/outputs"), graph.joined_states, strict=True)
 
 
 def save(run: Path, graph: TrainingGraph, progress: Progress) -> None:

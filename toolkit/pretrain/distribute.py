@@ -115,7 +115,7 @@ class Replicas:
     def __str__(self) -> str:
         if not self.workers:
             return f"{self.count} replicas"
-        return f"{self.count} replicas of {len(self.workers)} workers"
+        return f"{self.count} replicas in {len(self.workers)} workers"
 
     @property
     def chief(self) -> bool:
@@ -302,7 +302,7 @@ class Joined:
     @tf.function
     def _gathered(self) -> tf.Tensor:
         def replica() -> tf.Tensor:
-            value = tf.cast(self._variable, tf.float32)
+            value = tf.cast(tf.identity(self._variable), tf.float32)
             return tf.distribute.get_replica_context().all_gather(value, axis=self._axis)
 
         strategy = self._replicas.strategy
@@ -325,6 +325,7 @@ def choose() -> Replicas:
         UsageError: TF_CONFIG is wrong, or its address cannot be listened to.
     """
     cluster = cluster_from(os.environ)
+    logging.getLogger("tensorflow").setLevel(logging.WARNING)  # it tells each collective that it builds
     if cluster is None:
         several = len(tf.config.list_physical_devices("GPU")) > 1
         return Replicas(tf.distribute.MirroredStrategy()) if several else ALONE

@@ -45,6 +45,7 @@ class TrainingGraph(tf.Module):
         self.sparse_slots = [tf.Variable(tf.fill(v.shape, accumulator)) for v in (*self.softmax, *self.words)]
         states = bilm.zero_state(settings.batch_size)
         self.states = replicas.own_variable(states[0]), replicas.own_variable(tf.cast(states[1], dtype))
+        self.joined_states = [replicas.joined(state, axis=2) for state in self.states]
         # Counted inside the step: Ctrl-C can come between the step's end and any line behind it.
         self.steps = replicas.own_variable(tf.constant(0, tf.int64))
         self._layer = training_layer(spec, settings.unroll_steps, dtype)

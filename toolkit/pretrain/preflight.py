@@ -86,12 +86,12 @@ class Preflight:
         return {**vars(self), "estimated": self.total}
 
 
-def plan(prepared: Prepared, settings: Pretrain, steps_per_epoch: int, steps: int) -> str:
+def plan(prepared: Prepared, settings: Pretrain, batches: Batches, steps: int) -> str:
     """Return the line that says how many steps and epochs the real number of tokens makes."""
-    stream, epochs = prepared.train, steps / steps_per_epoch
+    stream, epochs = prepared.train, steps / batches.steps_per_epoch
     line = (
-        f"{stream.n_tokens:,} tokens in {stream.n_sentences:,} sentences = {steps_per_epoch:,} steps an epoch "
-        f"({settings.batch_size} rows of {settings.unroll_steps}); {steps:,} steps = {epochs:,.3g} epochs"
+        f"{stream.n_tokens:,} tokens in {stream.n_sentences:,} sentences = {batches.steps_per_epoch:,} steps an epoch "
+        f"({batches.batch_size} rows of {settings.unroll_steps}); {steps:,} steps = {epochs:,.3g} epochs"
     )
     if settings.minutes:
         line += f", at most {settings.minutes:g} minutes"

@@ -154,7 +154,7 @@ class Trainer:
     def _announce(self, run: RunWriter, journal: Journal) -> None:
         """Say before the first step what is to come."""
         check = preflight.check(self.graph, self.batches, self.prepared, self.lexicon, self.vocabulary, self.validation)
-        plan = preflight.plan(self.prepared, self.settings, self.batches.steps_per_epoch, self.total_steps)
+        plan = preflight.plan(self.prepared, self.settings, self.batches, self.total_steps)
         unigram = f"unigram perplexity of the validation text {self.unigram:,.0f}"
         for line in (f"{plan}; products in {self.graph.dtype.name}; {unigram}", *check.lines()):
             journal.say(line)
@@ -162,8 +162,8 @@ class Trainer:
             journal.say(warning, logging.WARNING)
         run.update(preflight=check.document())
         if self.replicas.count > 1:
-            rows = self.settings.batch_size
-            journal.say(f"{self.replicas} of {rows} rows: {self.batches.batch_size} rows in the joined batch of a step")
+            rows, joined = self.settings.batch_size, self.batches.batch_size
+            journal.say(f"{self.replicas}, {rows} rows each: a step reads a joined batch of {joined} rows")
 
     def _way_on(self, run: RunWriter) -> str:
         return (
