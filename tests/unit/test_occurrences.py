@@ -56,6 +56,16 @@ def test_the_vectors_are_those_of_the_encoder(model: Model, settings: Settings, 
     assert model_of(occurrences, tmp_path / "runs") == model.path.resolve()
 
 
+def test_a_word_that_a_model_of_words_lacks_is_told(
+    settings: Settings, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    words = write_random_model(tmp_path / "words", 5, ("the", "bank", "of"), reads_words=True, bidirectional=False)
+    with caplog.at_level(logging.WARNING):
+        document = index(load_model(words), OCCURRENCES, ["bank", "spring"], settings, "a test")
+    assert "the model reads spring as <UNK>: its vocabulary lacks them" in [r.message for r in caplog.records]
+    assert load(Path(document["output"])).vectors.shape == (5, 3, 8)
+
+
 def test_a_free_sentence_finds_its_copies(model: Model, settings: Settings):
     occurrences = load(Path(index(model, OCCURRENCES, ["bank"], settings, "a test")["output"]))
     query = encode_query(model, occurrences, "A BANK... the bank of the river", "bank", settings)

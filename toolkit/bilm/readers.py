@@ -1,6 +1,8 @@
-"""Which other programs refuse a shape of biLM, and why; found in their sources and, for two of them, by running them.
+"""Which other programs refuse a shape of biLM, and why.
 
-bilm-tf at 7cffee2 (`bilm/model.py`), AllenNLP 2.10 (`allennlp/modules/elmo.py`, `elmo_lstm.py`), simple_elmo 0.9.2.
+AllenNLP's part was found in its sources (2.x, `allennlp/modules/elmo.py` and `elmo_lstm.py`). simple_elmo 0.9.2 and the
+inference of bilm-tf, of which it carries a copy, were run on each kind of model: they refuse what is said here, and
+give the same vectors for the others.
 """
 
 from dataclasses import dataclass

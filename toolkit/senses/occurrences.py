@@ -19,6 +19,7 @@ from toolkit.runs.writer import RunWriter
 from toolkit.senses.occurrencefile import Occurrences, Query, save
 from toolkit.senses.sources import Occurrence, sample
 from toolkit.text.tokenize import Tokenizer
+from toolkit.text.vocab import UNK
 
 logger = logging.getLogger(__name__)
 
@@ -62,6 +63,10 @@ def index(
         raise DataError(f"nothing to index: none of {', '.join(words) or 'the words'} occurs in {source}")
     if missing:
         logger.warning("no occurrence of %s in %s", ", ".join(missing), source)
+    if model.spec.reads_words and model.vocabulary is not None:
+        unknown = sorted({o.tokens[o.position] for o in chosen} - model.vocabulary.ids.keys())
+        if unknown:
+            logger.warning("the model reads %s as %s: its vocabulary lacks them", ", ".join(unknown), UNK)
     sentences = list(dict.fromkeys(occurrence.tokens for occurrence in chosen))
     encoder = Encoder(model, state, settings.embed.batch_tokens)
     extra = {"words": counts, "source": source, "sentences": len(sentences)}
