@@ -94,8 +94,8 @@ class BiLMSpec:
                 "dim": int(lstm["dim"]),
                 "projection_dim": int(lstm["projection_dim"]),
                 "n_layers": int(lstm.get("n_layers", 1)),
-                "cell_clip": lstm.get("cell_clip"),
-                "proj_clip": lstm.get("proj_clip"),
+                # As floats: 3 and 3.0 are one shape, and must have one fingerprint.
+                **{key: _optional(lstm.get(key)) for key in ("cell_clip", "proj_clip")},
                 "skip": bool(lstm.get("use_skip_connections", False)),
                 "bidirectional": bool(options.get("bidirectional", True)),
             }
@@ -220,3 +220,7 @@ class BiLMSpec:
             "n_highway": self.n_highway,
         }
         return options
+
+
+def _optional(number: float | None) -> float | None:
+    return None if number is None else float(number)
