@@ -82,6 +82,14 @@ def test_none_is_x_k_alone():
     np.testing.assert_array_equal(vectors("none", True, layers), layers[:, :, 0, : WIDTH // 2])
 
 
+def test_a_forward_model_has_its_token_vector_once():
+    layers = np.random.default_rng(0).normal(size=(2, 5, LAYERS, WIDTH)).astype(np.float32)
+    representation = Representation.parse("top", True, LAYERS, WIDTH, directions=1)
+    assert representation.shape_text == "[x_k 8; ELMo 8] -> 16"
+    result = Classifier(representation, find_head("linear"), 2, Evaluate(), seed=1).vectors(tf.constant(layers))
+    np.testing.assert_array_equal(result, np.concatenate([layers[:, :, 0], layers[:, :, -1]], -1))
+
+
 @pytest.mark.parametrize(
     ("mix", "x_k", "text"),
     [

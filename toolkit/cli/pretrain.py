@@ -73,6 +73,4 @@ def register(app: typer.Typer) -> None:
         last = document["last_validation_perplexity"]
         if document["exported_step"] != document["steps"]:
             text += f"; the last step's validation perplexity (full softmax) is {last['mean']:,.1f}"
-        for refusal in document["refused_by"]:
-            text += f"\n{refusal['reader']} cannot read this model: {refusal['reason']}"
         return Report(document, text, exit_code=130 if document["stopped"] else 0)
