@@ -50,9 +50,7 @@ class CharCNN(tf.Module):
         Returns:
             float32 [U, P].
         """
-        x = tf.gather(tf.cast(self.char_embed, dtype), char_ids)
-        pooled = [self._convolve(x, k, b) for k, b in zip(self.kernels, self.biases, strict=True)]
-        x = tf.concat(pooled, -1)
+        x = self.pooled(char_ids, dtype)
         for layer in self.highways:
             carry = tf.sigmoid(_product(x, layer["W_carry"], dtype) + layer["b_carry"])
             transform = tf.nn.relu(_product(x, layer["W_transform"], dtype) + layer["b_transform"])
@@ -60,6 +58,11 @@ class CharCNN(tf.Module):
         if self.projection is not None:
             x = _product(x, self.projection[0], dtype) + self.projection[1]
         return x
+
+    def pooled(self, char_ids: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+        """Return the activated maxima of all convolutions, float32 [U, filters]; arguments as of a call."""
+        x = tf.gather(tf.cast(self.char_embed, dtype), char_ids)
+        return tf.concat([self._convolve(x, k, b) for k, b in zip(self.kernels, self.biases, strict=True)], -1)
 
     def _convolve(self, x: tf.Tensor, kernel: tf.Variable, bias: tf.Variable) -> tf.Tensor:
         """One convolution as one matrix product over shifted copies, then maximum over positions, then activation."""

@@ -36,18 +36,24 @@ def log_uniform_sample(size: int, negatives: int, rng: np.random.Generator) -> t
     return words[order].astype(np.int32), np.log(expected).astype(np.float32)
 
 
+# Nats by which a candidate may be more likely than the true word; more counts as this, or float32 would overflow.
+MOST_AHEAD = 70.0
+
+
 @compiled
 def _pass(logits: tf.Tensor, true: tf.Tensor, hit: tuple[tf.Tensor, tf.Tensor], bias: tf.Tensor) -> tuple:
-    """Loss and gradient of the logits in one pass over them; a candidate that is the target itself does not count."""
+    """Loss and gradient of the logits in one pass over them; a candidate that is the target itself does not count.
+
+    All is taken relative to the true logit instead of the largest one, which would cost a pass of its own.
+    """
     targets, sampled = hit
     same = targets[:, :, None] == sampled[:, None]
-    scores = tf.where(same, -1e30, tf.cast(logits, tf.float32) + bias[:, None])
-    top = tf.maximum(true, tf.reduce_max(scores, -1))
-    e, e_true = tf.exp(scores - top[..., None]), tf.exp(true - top)
-    total = e_true + tf.reduce_sum(e, -1)
-    loss = tf.reduce_mean(tf.math.log(total) + top - true)
+    ahead = tf.cast(logits, tf.float32) + (bias[:, None] - true[..., None])
+    e = tf.exp(tf.where(same, -1e30, tf.minimum(ahead, MOST_AHEAD)))
+    total = 1.0 + tf.reduce_sum(e, -1)
+    loss = tf.reduce_mean(tf.math.log(total))
     scale = 1.0 / tf.cast(tf.size(true), tf.float32)
-    return loss, tf.cast(e * (scale / total)[..., None], logits.dtype), scale * (e_true / total - 1.0)
+    return loss, tf.cast(e * (scale / total)[..., None], logits.dtype), scale * (1.0 / total - 1.0)
 
 
 @tf.custom_gradient
@@ -80,7 +86,9 @@ def sampled_softmax_loss(
         rows = tf.concat([tf.reshape(sampled, [-1]), tf.reshape(targets, [-1])], 0)
         dw = [tf.matmul(d_logits, h, transpose_a=True), d_true_ * h]
         dw = tf.concat([tf.cast(tf.reshape(part, [-1, h.shape[-1]]), tf.float32) for part in dw], 0)
-        db = [tf.reduce_sum(tf.cast(d_logits, tf.float32), 1), d_true]
+        # The sum over tokens as a product with ones (8 of them, a size that products like).
+        ones = tf.ones_like(h[:, :, :8])
+        db = [tf.cast(tf.matmul(ones, d_logits, transpose_a=True)[:, 0], tf.float32), d_true]
         db = tf.concat([tf.reshape(part, [-1]) for part in db], 0)
         count = tf.shape(bias)[0]
         dw = upstream * tf.math.unsorted_segment_sum(dw, rows, count)

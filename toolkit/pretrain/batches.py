@@ -17,7 +17,7 @@ from toolkit.text.prepare import TokenStream
 from toolkit.text.vocab import BOS, EOS, Vocabulary
 
 # Words are run through the character CNN in groups of like length; ids of a word with both marks.
-GROUP_LENGTHS = (8, 13, 24)
+GROUP_LENGTHS = (7, 9, 11, 14, 24)
 GROUP_MULTIPLE = 32
 
 
@@ -115,8 +115,8 @@ class Batch:
 
 
 def group_widths(spec: BiLMSpec) -> tuple[int, ...]:
-    """Return how many characters each length group keeps: its longest word and one all-padding window behind it."""
-    widths = (length + spec.widest_filter for length in GROUP_LENGTHS)
+    """Return how many characters each length group keeps: the widest filter may begin at a word's last one."""
+    widths = (length + spec.widest_filter - 1 for length in GROUP_LENGTHS)
     return (*(width for width in widths if width < spec.max_characters), spec.max_characters)
 
 
@@ -133,7 +133,7 @@ def unique_words(lexicon: Lexicon, tokens: np.ndarray, spec: BiLMSpec) -> tuple[
         return (rows.astype(np.int32),), inverse.astype(np.int32).reshape(tokens.shape)
     widths = group_widths(spec)
     words, inverse = np.unique(tokens, return_inverse=True)
-    group = np.searchsorted(np.array(widths[:-1]) - spec.widest_filter, lexicon.lengths[words])
+    group = np.searchsorted(np.array(widths[:-1]) - spec.widest_filter + 1, lexicon.lengths[words])
     place, groups, start = np.empty(len(words), np.int32), [], 0
     for number, width in enumerate(widths):
         members = np.flatnonzero(group == number)
