@@ -8,13 +8,13 @@ from pathlib import Path
 LINES = "the cats often eat the fish .\nthe cows never eat the grass .\nthe bees always make the honey .\n" * 400
 
 
-def start(folder: Path, *changes: str, resume: str | None = None) -> subprocess.Popen:
+def start(folder: Path, *changes: str, resume: str | None = None, steps: int | None = None) -> subprocess.Popen:
     """Start a run that would go on for long, or go on with one."""
     (folder / "train.txt").write_text(LINES, encoding="utf-8")
     command = [sys.executable, "-m", "toolkit.cli.main", "pretrain", "--json"]
     sets = [f"paths.runs={folder / 'runs'}", f"paths.cache={folder / 'cache'}"]
     if resume:
-        command += ["--resume", resume]
+        command += ["--resume", resume, *(["--steps", str(steps)] if steps else [])]
     else:
         command += ["--corpus", str(folder / "train.txt"), "--preset", "tiny"]
         sets += ["pretrain.batch_size=8", "pretrain.unroll_steps=4", "pretrain.epochs=100000", "text.input=tokenised"]

@@ -17,7 +17,7 @@ from toolkit.text.prepare import Prepared
 from toolkit.text.vocab import UNK, Vocabulary
 
 # Bytes that tracing and compiling the step take, measured (TensorFlow 2.21, CPU); it hardly depends on sizes.
-COMPILED = 350 * 2**20
+COMPILED = 260 * 2**20
 FLOAT = 4
 # What to lower where a part of the memory is the largest.
 LOWER = {
@@ -144,19 +144,17 @@ def _memory(graph: TrainingGraph, batches: Batches, held: int) -> dict[str, int]
 
     # Each gradient stands beside its clipped copy, and low-precision products read copies of the weights.
     gradients = 2 * FLOAT * (dense + 2 * rows * (p + 1)) + (narrow * dense if narrow < FLOAT else 0)
-    # A layer keeps inputs, gates, outputs and its cells (float32); going back adds the gates' gradients, twice.
-    layer = tokens * (narrow * (2 * p + 4 * d + d + p) + FLOAT * d)
-    back = tokens * narrow * (2 * 4 * d + 2 * p + 3 * p + d)
-    activations = spec.n_layers * layer + back + _characters(graph, batch.groups)
-    # Logits, their copy inside the fused pass, and their gradient; the rows gathered for them, and their gradients.
-    logits = tokens * candidates * 2 * narrow + directions * (candidates + tokens // directions) * p * (
-        narrow + 2 * FLOAT
-    )
-    # A validation runs between steps: the larger of the two counts.
-    logits = max(
-        logits,
-        2 * FLOAT * ROWS * settings.unroll_steps * len(graph.softmax_bias.shape) * int(graph.softmax_bias.shape[0]),
-    )
+    # A layer keeps inputs, gates, outputs and its cells (float32); the way back adds the gates' gradients, twice.
+    layer = tokens * (narrow * (3 * p + 5 * d) + FLOAT * d)
+    back = tokens * narrow * (5 * p + 9 * d)
+    # Logits and their gradient (of narrow ones a float32 copy inside the fused pass, as measured); the softmax's rows
+    # gathered for them, and the gradients of those.
+    wide = FLOAT if narrow < FLOAT else 0
+    logits = (2 * narrow + wide) * tokens * candidates + (narrow + 2 * FLOAT) * (directions * candidates + tokens) * p
+    logits = max(logits, 2 * FLOAT * ROWS * settings.unroll_steps * graph.softmax_bias.shape[0])  # of a validation
+    convolved, highways, group = _characters(graph, batch.groups)
+    # The logits are gone when the layers are walked back, and those when the convolutions are.
+    activations = spec.n_layers * layer + convolved + highways + max(0, back - logits, group - logits)
     return {
         "weights": weights,
         "Adagrad slots": weights,
@@ -167,15 +165,20 @@ def _memory(graph: TrainingGraph, batches: Batches, held: int) -> dict[str, int]
     }
 
 
-def _characters(graph: TrainingGraph, groups: tuple[np.ndarray, ...]) -> int:
-    """Bytes of the character CNN over a batch's distinct words: windows, convolutions before the maximum, highways."""
+def _characters(graph: TrainingGraph, groups: tuple[np.ndarray, ...]) -> tuple[int, int, int]:
+    """Bytes that the token layer keeps over a batch's distinct words.
+
+    Returns:
+        of all convolutions before their maximum with the windows they read, of the highways, and of the convolutions of
+        the largest length group.
+    """
     spec, narrow = graph.bilm.spec, graph.dtype.size
     if spec.reads_words:
-        return 0
-    windows = sum(ids.shape[0] * (ids.shape[1] - spec.widest_filter + 1) for ids in groups)
-    words = sum(len(ids) for ids in groups)
-    convolved = windows * narrow * (2 * spec.widest_filter * spec.char_dim + 2 * spec.n_filters)
-    return convolved + words * spec.n_filters * (spec.n_highway * (3 * narrow + 3 * FLOAT) + 2 * FLOAT)
+        return 0, 0, 0
+    positions = [ids.shape[0] * (ids.shape[1] - spec.widest_filter + 1) for ids in groups]
+    position = narrow * (spec.widest_filter * spec.char_dim + spec.n_filters)
+    highways = sum(map(len, groups)) * spec.n_filters * (spec.n_highway * 3 * (narrow + FLOAT) + 2 * FLOAT)
+    return sum(positions) * position, highways, max(positions) * position
 
 
 class Pace:

@@ -1,0 +1,133 @@
+"""Disks that are really full: small file systems, mounted for a test."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from processes import LINES, wait_for_steps
+
+from toolkit.bilm.folder import load_model
+from toolkit.config import resolve
+from toolkit.errors import DiskFullError
+from toolkit.files import atomic_path, room_for
+from toolkit.pretrain.pretrain import pretrain, resume
+from toolkit.runs.reader import read_run
+
+KIB = 1024
+
+
+@pytest.fixture
+def disk(tmp_path) -> Iterator[Callable[[int], Path]]:
+    """Return a function that mounts an empty file system of so many KiB."""
+    mounted: list[Path] = []
+
+    def mount(kib: int) -> Path:
+        folder = tmp_path / "disk"
+        folder.mkdir()
+        command = ["mount", "-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", str(folder)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        except FileNotFoundError:
+            pytest.skip("there is no mount command here")
+        if done.returncode:
+            pytest.skip(f"mounting a small file system is not permitted here: {done.stderr.strip()}")
+        mounted.append(folder)
+        return folder
+
+    yield mount
+    for folder in mounted:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def fill(disk: Path, left: int = 0) -> Path:
+    """Take all room but `left` bytes."""
+    ballast = disk / "ballast"
+    with ballast.open("wb", buffering=0) as file:
+        while (free := shutil.disk_usage(disk).free - left) > 0:
+            file.write(bytes(min(free, 64 * KIB)))
+    return ballast
+
+
+def settings(folder: Path, runs: Path):
+    options = {
+        "pretrain.preset": "tiny",
+        "model.dim": 64,
+        "model.projection_dim": 32,
+        "model.filters": [(1, 8), (2, 8)],
+        "pretrain.unroll_steps": 4,
+        "pretrain.batch_size": 8,
+        "pretrain.steps": 3,
+        "text.input": "tokenised",
+        "paths.runs": runs,
+        "paths.cache": folder / "cache",
+    }
+    return resolve(Path(__file__).parents[2] / "config.toml", options, environment={}).settings
+
+
+def test_hdf5_that_meets_a_full_disk_leaves_nothing_behind(disk) -> None:
+    folder = disk(1024)
+    (folder / "good").write_text("kept")
+    path = folder / "good"
+    with (
+        pytest.raises(DiskFullError, match=r"no room to write .*good: the disk is full, [\d,]+ are free"),
+        room_for(path),
+        atomic_path(path) as temporary,
+        h5py.File(temporary, "w") as file,
+    ):
+        for number in range(30):
+            file[str(number)] = np.random.default_rng(number).random(20_000)
+    assert [entry.name for entry in folder.iterdir()] == ["good"]
+    assert path.read_text() == "kept"
+
+
+def test_an_export_that_does_not_fit_is_one_line_and_can_be_made_up_for(tmp_path, disk) -> None:
+    folder = disk(8 * KIB)
+    (tmp_path / "train.txt").write_text(LINES, encoding="utf-8")
+    chosen = settings(tmp_path, folder / "runs")
+    first = pretrain([tmp_path / "train.txt"], chosen)
+    (checkpoint,) = (folder / "runs" / first["run"] / "checkpoints").glob("*.h5")
+    size = checkpoint.stat().st_size
+    shutil.rmtree(folder / "runs")
+    ballast = fill(folder, size + 200 * KIB)  # a checkpoint fits, the model behind it does not
+    with pytest.raises(DiskFullError, match=r"model: [\d,]+ bytes are needed, [\d,]+ are free; free some space"):
+        pretrain([tmp_path / "train.txt"], chosen)
+    (run,) = (folder / "runs").iterdir()
+    assert read_run(folder / "runs", run.name).summary.status == "failed"
+    assert not (run / "model").exists()
+    ballast.unlink()
+    again = resume(folder / "runs", run.name, {})
+    assert again["steps"] == 3
+    assert load_model(run / "model").card["steps"] == again["exported_step"]
+    assert read_run(folder / "runs", run.name).summary.status == "done"
+
+
+def test_a_checkpoint_that_does_not_fit_stops_the_run_and_leaves_the_last_one_to_go_on_from(
+    tmp_path, disk, start
+) -> None:
+    folder = disk(8 * KIB)
+    process = start(tmp_path, f"paths.runs={folder / 'runs'}", "pretrain.checkpoint_minutes=0.001")
+    (tmp_path / "runs").symlink_to(folder / "runs")
+    run = wait_for_steps(tmp_path, process)
+    while not list((run / "checkpoints").glob("*.json")):
+        assert process.poll() is None
+    ballast = fill(folder)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    last = err.strip().splitlines()[-1]
+    assert last.startswith("toolkit: no room to write ") and "free some space" in last, err
+    assert "Traceback" not in err
+    read = read_run(folder / "runs", run.name)
+    assert read.summary.status == "failed" and "no room to write" in read.manifest["message"]
+    assert not list(run.rglob(".*.tmp-*"))
+    before = max(int(path.stem[5:]) for path in (run / "checkpoints").glob("*.json"))
+    ballast.unlink()
+    process = start(tmp_path, resume=run.name, steps=before + 5)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert f"resuming at step {before}\n" in err
+    assert json.loads(out)["steps"] == before + 5
