@@ -27,6 +27,10 @@ def _without_chatter() -> Iterator[None]:
             os.write(2, b"".join(line for line in held if not _CHATTER.match(line)))
 
 
+if os.environ.get("TF_CONFIG"):
+    # What native code writes about a worker that is gone goes on for many lines; ours tells it in one.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
 with _without_chatter():
     import tensorflow as tf
 

@@ -342,3 +342,13 @@ def choose() -> Replicas:
         raise WorkerLostError(
             f"the workers {', '.join(cluster.workers)} did not come together: {error.message.splitlines()[0]}"
         ) from None
+
+
+def refuse_cluster(command: str) -> None:
+    """Stop a command that trains in one process, before several workers each do the same.
+
+    Raises:
+        UsageError: TF_CONFIG names several workers, or is wrong.
+    """
+    if cluster := cluster_from(os.environ):
+        raise UsageError(f"{command} trains in one process, TF_CONFIG names {len(cluster.workers)} workers: unset it")
