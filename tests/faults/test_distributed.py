@@ -65,9 +65,8 @@ def distance(ones: dict[str, np.ndarray], others: dict[str, np.ndarray]) -> floa
 @pytest.mark.slow
 def test_two_workers_train_as_one_process_does_on_the_joined_batch(tmp_path, start) -> None:
     (tmp_path / "one").mkdir()
-    steps = {"options": ["--steps", "20"]}
-    documents = finished(start_two(start, tmp_path / "two", **steps))
-    (alone,) = finished([start(tmp_path / "one", *SETS, "pretrain.batch_size=8", **steps)])
+    documents = finished(start_two(start, tmp_path / "two", steps=20))
+    (alone,) = finished([start(tmp_path / "one", *SETS, "pretrain.batch_size=8", steps=20)])
     two, one = values(tmp_path / "two", 20), values(tmp_path / "one", 20)
     assert two["states/cells"].shape[2] == 8
     assert distance(two, one) < 1e-4
@@ -78,8 +77,8 @@ def test_two_workers_train_as_one_process_does_on_the_joined_batch(tmp_path, sta
     assert run.status == "done" and load_model(run.folder / "model").card["steps"] == 20
     assert not read_metrics(run.folder).duplicated(["name", "step", "split"]).any()
     # One process may take over what two have begun: the joined batch stays.
-    finished([start(tmp_path / "two", resume=run.id, options=["--steps", "25"])])
-    finished([start(tmp_path / "one", resume=alone["run"], options=["--steps", "25"])])
+    finished([start(tmp_path / "two", resume=run.id, steps=25)])
+    finished([start(tmp_path / "one", resume=alone["run"], steps=25)])
     assert distance(values(tmp_path / "two", 25), values(tmp_path / "one", 25)) < 1e-4
 
 
@@ -99,8 +98,8 @@ def test_a_worker_that_dies_ends_the_job_and_resume_is_exact(tmp_path, start, ki
     (run,) = list_runs(tmp_path / "killed" / "runs")
     assert run.status == ("crashed" if killed == 0 else "failed")
     steps = int(max((run.folder / checkpoint.FOLDER).glob("*.json")).stem.removeprefix("step-")) + 20
-    finished(start_two(start, tmp_path / "killed", resume=folder.name, options=["--steps", str(steps)]))
-    finished(start_two(start, tmp_path / "straight", options=["--steps", str(steps)]))
+    finished(start_two(start, tmp_path / "killed", resume=folder.name, steps=steps))
+    finished(start_two(start, tmp_path / "straight", steps=steps))
     assert distance(values(tmp_path / "killed", steps), values(tmp_path / "straight", steps)) == 0
 
 
