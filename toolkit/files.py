@@ -27,6 +27,29 @@ _TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<kind>tmp|old)-(?:(?P<host>[0-9a-f]
 
 
 @contextmanager
+def room_for(path: Path, size: int = 0) -> Iterator[None]:
+    """Write something inside the block that needs `size` bytes at `path`; tell a full disk in one line.
+
+    Raises:
+        DiskFullError: fewer bytes are free before the block begins, or the disk or a quota was full inside it.
+    """
+    where = next(parent for parent in (path, *path.absolute().parents) if parent.exists())
+    if shutil.disk_usage(where).free < size:
+        raise DiskFullError(_no_room(path, where, size))
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in FULL_DISK:
+            raise
+        raise DiskFullError(_no_room(path, where, size)) from None
+
+
+def _no_room(path: Path, where: Path, size: int) -> str:
+    needed = f"{size:,} bytes are needed" if size else "the disk is full"
+    return f"no room to write {path}: {needed}, {shutil.disk_usage(where).free:,} are free; free some space"
+
+
+@contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
     """Give a temporary file path beside `path` that takes its place when the block ends without an error.
 
@@ -35,17 +58,21 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
     Yields:
         a path in the same folder to write to. On an error it is removed and `path` stays as it was.
+
+    Raises:
+        DiskFullError: the disk is full.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.tmp-{_owner()}")
-    try:
-        yield temporary
-        with temporary.open("rb") as file:  # the rename must not reach the disk before the content
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with room_for(path):
+        try:
+            yield temporary
+            with temporary.open("rb") as file:  # the rename must not reach the disk before the content
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 @contextmanager
@@ -53,23 +80,27 @@ def atomic_folder(path: Path) -> Iterator[Path]:
     """Give a temporary folder beside `path` that takes its place when the block ends without an error.
 
     An existing folder at `path` is replaced as a whole. What killed processes left beside `path` is swept up first.
+
+    Raises:
+        DiskFullError: the disk is full.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     sweep(path.parent)
     temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.tmp-{_owner()}-", dir=path.parent))
-    try:
-        yield temporary
-        temporary.chmod(0o755)
-        if path.exists():
-            old = path.with_name(f".{path.name}.old-{_owner()}")
-            path.rename(old)
-            temporary.rename(path)
-            shutil.rmtree(old)
-        else:
-            temporary.rename(path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with room_for(path):
+        try:
+            yield temporary
+            temporary.chmod(0o755)
+            if path.exists():
+                old = path.with_name(f".{path.name}.old-{_owner()}")
+                path.rename(old)
+                temporary.rename(path)
+                shutil.rmtree(old)
+            else:
+                temporary.rename(path)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
 
 
 def sweep(folder: Path) -> None:
@@ -110,29 +141,6 @@ def _owner() -> str:
 
 def _host() -> str:
     return hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
-
-
-@contextmanager
-def room_for(path: Path, size: int = 0) -> Iterator[None]:
-    """Write something inside the block that needs `size` bytes at `path`; tell a full disk in one line.
-
-    Raises:
-        DiskFullError: fewer bytes are free before the block begins, or the disk or a quota was full inside it.
-    """
-    where = next(parent for parent in (path, *path.absolute().parents) if parent.exists())
-    if shutil.disk_usage(where).free < size:
-        raise DiskFullError(_no_room(path, where, size))
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in FULL_DISK:
-            raise
-        raise DiskFullError(_no_room(path, where, size)) from None
-
-
-def _no_room(path: Path, where: Path, size: int) -> str:
-    needed = f"{size:,} bytes are needed" if size else "the disk is full"
-    return f"no room to write {path}: {needed}, {shutil.disk_usage(where).free:,} are free; free some space"
 
 
 def write_text(path: Path, text: str) -> None:

@@ -14,9 +14,10 @@ from processes import LINES, wait_for_steps
 from toolkit.bilm.folder import load_model
 from toolkit.config import resolve
 from toolkit.errors import DiskFullError
-from toolkit.files import atomic_path, room_for
+from toolkit.files import atomic_path
 from toolkit.pretrain.pretrain import pretrain, resume
 from toolkit.runs.reader import read_run
+from toolkit.text.prepare import prepare
 
 KIB = 1024
 
@@ -75,7 +76,6 @@ def test_hdf5_that_meets_a_full_disk_leaves_nothing_behind(disk) -> None:
     path = folder / "good"
     with (
         pytest.raises(DiskFullError, match=r"no room to write .*good: the disk is full, [\d,]+ are free"),
-        room_for(path),
         atomic_path(path) as temporary,
         h5py.File(temporary, "w") as file,
     ):
@@ -83,6 +83,14 @@ def test_hdf5_that_meets_a_full_disk_leaves_nothing_behind(disk) -> None:
             file[str(number)] = np.random.default_rng(number).random(20_000)
     assert [entry.name for entry in folder.iterdir()] == ["good"]
     assert path.read_text() == "kept"
+
+
+def test_a_cache_that_is_full_is_one_line_and_holds_nothing_half_written(tmp_path, disk) -> None:
+    folder = disk(256)
+    (tmp_path / "train.txt").write_text(LINES * 10, encoding="utf-8")
+    with pytest.raises(DiskFullError, match=r"no room to write .*corpora/[0-9a-f]{16}: the disk is full"):
+        prepare([tmp_path / "train.txt"], None, settings(tmp_path, folder).text, 0.05, folder)
+    assert list((folder / "corpora").iterdir()) == []
 
 
 def test_an_export_that_does_not_fit_is_one_line_and_can_be_made_up_for(tmp_path, disk) -> None:

@@ -24,7 +24,7 @@ import pandas as pd
 
 import toolkit
 from toolkit.config import Settings
-from toolkit.errors import ToolkitError
+from toolkit.errors import DiskFullError, ToolkitError
 from toolkit.files import FULL_DISK, atomic_path, json_text, read_json, sweep, write_json, write_text
 from toolkit.process import start_mark
 from toolkit.runs import schema
@@ -171,9 +171,7 @@ class RunWriter:
             self._manifest["progress"] = 1.0
         try:
             self._write()
-        except OSError as full:
-            if full.errno not in FULL_DISK:
-                raise
+        except DiskFullError:
             self._write_in_place()
         for file in (self._metrics, self._log):
             with _as_far_as_the_disk_allows():
