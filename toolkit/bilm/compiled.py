@@ -1,4 +1,4 @@
-"""Where XLA is used: element-wise pieces are compiled, matrix products stay outside it on a CPU."""
+"""Where XLA is used: on a CPU for element-wise pieces, matrix products stay outside it; on a GPU for the whole step."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -35,6 +35,11 @@ def fused(function: Callable) -> Callable:
         return forward(*arguments), lambda upstream: backward(arguments, upstream)
 
     return lambda *arguments: apply(*(tf.convert_to_tensor(argument) for argument in arguments))
+
+
+def compiles_whole_step() -> bool:
+    """Return whether XLA gets a training step whole, products included: on a GPU it multiplies by the same kernels."""
+    return bool(tf.config.list_physical_devices("GPU"))
 
 
 def product_dtype(compute_dtype: str) -> tf.DType:

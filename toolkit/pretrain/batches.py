@@ -4,7 +4,7 @@ Letter for shapes: R directions, 2, or 1 of a forward model.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from toolkit.text.vocab import BOS, EOS, Vocabulary
 # Words are run through the character CNN in groups of like length; ids of a word with both marks.
 GROUP_LENGTHS = (7, 9, 11, 14, 24)
 GROUP_MULTIPLE = 32
+FIXED_MULTIPLE = 512
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,30 @@ def unique_words(lexicon: Lexicon, tokens: np.ndarray, spec: BiLMSpec) -> tuple[
         groups.append(ids)
         start += size
     return tuple(groups), place[inverse].reshape(tokens.shape)
+
+
+def fixed_shapes(batch: Batch, spec: BiLMSpec) -> Batch:
+    """Return a batch in few different shapes, for a step that XLA compiles whole (and again for every new shape).
+
+    All words form one group of full length. Words and softmax rows are filled up to multiples of `FIXED_MULTIPLE`: with
+    padding and with row 0, which nothing refers to.
+    """
+    if spec.reads_words:
+        groups = (_filled(batch.groups[0], 0, 0),)
+    else:
+        wide = [
+            np.pad(group, ((0, 0), (0, spec.max_characters - group.shape[1])), constant_values=PADDING)
+            for group in batch.groups
+        ]
+        groups = (_filled(np.concatenate(wide), 0, PADDING),)
+    rows, log_expected = _filled(batch.rows, 0, 0), _filled(batch.log_expected, 1, 0)
+    return replace(batch, groups=groups, rows=rows, log_expected=log_expected)
+
+
+def _filled(values: np.ndarray, axis: int, value: int) -> np.ndarray:
+    missing = -values.shape[axis] % FIXED_MULTIPLE
+    widths = [(0, missing if axis == i else 0) for i in range(values.ndim)]
+    return np.pad(values, widths, constant_values=value)
 
 
 class Batches:

@@ -5,12 +5,12 @@ Letter for shapes: R directions, 2, or 1 of a forward model.
 
 from toolkit.bilm.backend import tf
 from toolkit.bilm.char_cnn_training import training_token_vectors
-from toolkit.bilm.compiled import compiled
+from toolkit.bilm.compiled import compiled, compiles_whole_step
 from toolkit.bilm.lstm_training import training_layer
 from toolkit.bilm.model import BiLM
 from toolkit.bilm.softmax import sampled_softmax_loss
 from toolkit.config import Pretrain
-from toolkit.pretrain.batches import Batch, group_widths
+from toolkit.pretrain.batches import Batch, fixed_shapes, group_widths
 from toolkit.pretrain.distribute import ALONE, Replicas
 
 
@@ -23,10 +23,18 @@ class TrainingGraph(tf.Module):
         settings: batch size, unroll steps, optimizer, dropout, seed.
         dtype: of matrix products.
         replicas: those that train together; with several, the weights and this graph are made in their `scope`.
+        whole: compile the step with XLA as one; None decides by the hardware. Replicas that train together exchange
+            gradients within the step, which XLA cannot hold.
     """
 
     def __init__(
-        self, bilm: BiLM, vocabulary_size: int, settings: Pretrain, dtype: tf.DType, replicas: Replicas = ALONE
+        self,
+        bilm: BiLM,
+        vocabulary_size: int,
+        settings: Pretrain,
+        dtype: tf.DType,
+        replicas: Replicas = ALONE,
+        whole: bool | None = None,
     ) -> None:
         super().__init__()
         self.replicas = replicas
@@ -49,11 +57,13 @@ class TrainingGraph(tf.Module):
         # Counted inside the step: Ctrl-C can come between the step's end and any line behind it.
         self.steps = replicas.own_variable(tf.constant(0, tf.int64))
         self._layer = training_layer(spec, settings.unroll_steps, dtype)
+        self.whole = replicas.strategy is None and (compiles_whole_step() if whole is None else whole)
+        widths = (spec.max_characters,) if self.whole else group_widths(spec)
         # A fixed signature: the unrolled graph is traced once, whatever the number of distinct words.
         integers = lambda *shape: tf.TensorSpec(shape, tf.int32)  # noqa: E731
         directions = spec.directions
         signature = (
-            (integers(None),) if self.words else tuple(integers(None, width) for width in group_widths(spec)),
+            (integers(None),) if self.words else tuple(integers(None, width) for width in widths),
             integers(settings.unroll_steps, directions, settings.batch_size),
             integers(None),
             integers(directions, None),
@@ -62,7 +72,7 @@ class TrainingGraph(tf.Module):
             tf.TensorSpec((None, settings.unroll_steps, directions, settings.batch_size, spec.projection_dim), tf.bool),
         )
         if replicas.strategy is None:
-            self._step = tf.function(self._take_step, input_signature=signature)
+            self._step = tf.function(self._take_step, input_signature=signature, jit_compile=self.whole or None)
         else:
             self._step = tf.function(self._take_joint_step, input_signature=(signature,) * len(replicas.members))
 
@@ -121,6 +131,8 @@ class TrainingGraph(tf.Module):
         Args:
             shares: one batch a replica of this process, in their order; all workers must take the step.
         """
+        if self.whole:
+            shares = tuple(fixed_shapes(batch, self.bilm.spec) for batch in shares)
         arguments = [(b.groups, b.inputs, b.rows, b.targets, b.sampled, b.log_expected, b.kept) for b in shares]
         loss, norm = self._step(*arguments[0]) if self.replicas.strategy is None else self._step(*arguments)
         return float(loss), float(norm)
@@ -162,9 +174,10 @@ class TrainingGraph(tf.Module):
             tf.raw_ops.ResourceApplyAdagrad(var=variable.handle, accum=slot.handle, lr=rate, grad=gradient)
         sparse = zip((*self.softmax, *self.words), self.sparse_slots, gradients[dense:], touched, strict=True)
         for variable, slot, gradient, rows in sparse:
-            tf.raw_ops.ResourceSparseApplyAdagrad(
-                var=variable.handle, accum=slot.handle, lr=rate, grad=gradient, indices=rows
-            )
+            # Additions, not assignments: a row that only fills up a shape comes twice and adds zero.
+            tf.raw_ops.ResourceScatterAdd(resource=slot.handle, indices=rows, updates=gradient**2)
+            update = rate * gradient * tf.math.rsqrt(tf.gather(slot, rows))
+            tf.raw_ops.ResourceScatterSub(resource=variable.handle, indices=rows, updates=update)
         for variable, value in zip(self.states, states, strict=True):
             variable.assign(value)
         self.steps.assign_add(1)
