@@ -23,6 +23,7 @@ from toolkit.pretrain.graph import TrainingGraph
 from toolkit.pretrain.journal import Journal
 from toolkit.pretrain.outcome import Outcome, export
 from toolkit.pretrain.perplexity import Perplexity, Validation, unigram_perplexity
+from toolkit.pretrain.standing import Standing
 from toolkit.progress import Progress
 from toolkit.runs.schema import MODEL
 from toolkit.runs.writer import RunWriter
@@ -41,7 +42,8 @@ class Trainer:
     the same step; the chief alone validates and writes.
 
     Attributes:
-        step, seconds, validated, best, best_step, since_best: see `checkpoint.Progress`.
+        step: steps taken.
+        standing: the clock and the validations.
     """
 
     def __init__(
@@ -64,11 +66,7 @@ class Trainer:
         )
         self.total_steps = self.settings.steps or math.ceil(self.settings.epochs * self.batches.steps_per_epoch)
         self.tokens_per_step = self.batches.batch_size * self.settings.unroll_steps
-        self.seconds, self.validated = 0.0, 0.0
-        self.latest: tuple[int, Perplexity] | None = None  # step and result of the last validation in this process
-        self.best: Perplexity | None = None
-        self.best_step: int | None = None
-        self.since_best = 0
+        self.standing = Standing(self.settings, self.total_steps)
         self.origin: dict[str, Any] = {}  # what an adapted model's card says of its parent
         self.start: Perplexity | None = None
 
@@ -97,8 +95,7 @@ class Trainer:
         """Take up the state of a run's latest sound checkpoint."""
         progress = checkpoint.restore(folder, self.graph)
         self.graph.steps.assign(progress.step)
-        self.seconds, self.validated = progress.seconds, progress.validated
-        self.best, self.best_step, self.since_best = progress.best, progress.best_step, progress.since_best
+        self.standing.take_up(progress)
         logger.info("resuming at step %d", self.step)
 
     @property
@@ -138,7 +135,7 @@ class Trainer:
                     self._judge(run, journal, self.start)
                 ended = self._train(run, journal)
                 self._save(run)  # before a validation that a second Ctrl-C may cut short
-                if self.latest is None or self.latest[0] != self.step:
+                if self.standing.at(self.step) is None:
                     self._judge(run, journal, self._measured())
             except NotFinite as error:
                 self._save(run)
@@ -181,26 +178,17 @@ class Trainer:
             logger.info("stopping after step %d: validating and exporting (Ctrl-C again to give up)", self.step)
             return "interrupt"
 
-    def _end(self) -> str | None:
-        """The name of the end that is reached, see `outcome.ENDINGS`."""
-        settings = self.settings
-        if self.step >= self.total_steps:
-            return "steps" if settings.steps else "epochs"
-        if settings.minutes and self.seconds >= settings.minutes * 60:
-            return "minutes"
-        return "patience" if settings.patience and self.since_best >= settings.patience else None
-
     def _loop(self, run: RunWriter, journal: Journal, pool: ThreadPoolExecutor) -> str:
         """Each batch is made while the step before it runs; validations do not count against the clock."""
-        limit = self.settings.minutes * 60 or math.inf
-        saved = self.seconds
+        standing, limit = self.standing, self.settings.minutes * 60 or math.inf
+        saved = standing.seconds
         coming = pool.submit(self.batches.shares, self.step)
         by_time = limit < math.inf
         total = limit if by_time else self.total_steps * self.tokens_per_step
         pace = preflight.Pace(self.tokens_per_step)
         with Progress("pretraining", total, "s of training" if by_time else "tokens") as progress:
-            progress.advance(self.seconds if by_time else self.step * self.tokens_per_step)
-            while not (end := self._end()):
+            progress.advance(standing.seconds if by_time else self.step * self.tokens_per_step)
+            while not (end := standing.end(self.step)):
                 started = time.perf_counter()
                 shares = coming.result()
                 coming = pool.submit(self.batches.shares, self.step + 1)
@@ -208,16 +196,15 @@ class Trainer:
                 if not math.isfinite(norm):
                     raise self._blown_up(journal, shares[0], loss, norm)
                 seconds = time.perf_counter() - started
-                self.seconds = self.replicas.clock(self.seconds + seconds)
-                share = max(self.step / self.total_steps, self.seconds / limit)
-                note = journal.step(self.step, self.seconds, loss, norm, share)
+                standing.seconds = self.replicas.clock(standing.seconds + seconds)
+                note = journal.step(self.step, standing.seconds, loss, norm, standing.share(self.step))
                 progress.advance(seconds if by_time else self.tokens_per_step, note)
-                if line := pace.line(seconds, self.total_steps - self.step, limit - self.seconds):
+                if line := pace.line(seconds, self.total_steps - self.step, limit - standing.seconds):
                     journal.say(line)
-                if self._validation_is_due():
+                if standing.validation_is_due(self.step):
                     self._judge(run, journal, self._measured())
-                if self.seconds - saved >= self.settings.checkpoint_minutes * 60:
-                    saved = self.seconds
+                if standing.seconds - saved >= self.settings.checkpoint_minutes * 60:
+                    saved = standing.seconds
                     self._save(run)
         return end
 
@@ -230,15 +217,7 @@ class Trainer:
         )
 
     def _save(self, run: RunWriter) -> None:
-        progress = checkpoint.Progress(
-            self.step, self.seconds, self.best, self.best_step, self.validated, self.since_best
-        )
-        checkpoint.save(run.folder, self.graph, progress)
-
-    def _validation_is_due(self) -> bool:
-        if self.settings.validate_steps:
-            return self.step % self.settings.validate_steps == 0
-        return self.seconds - self.validated >= self.settings.validate_minutes * 60
+        checkpoint.save(run.folder, self.graph, self.standing.progress(self.step))
 
     def _measured(self) -> Perplexity:
         """Measure the validation perplexity, in the chief alone."""
@@ -247,30 +226,26 @@ class Trainer:
 
     def _judge(self, run: RunWriter, journal: Journal, perplexity: Perplexity) -> None:
         """Record a validation; the best state so far becomes a checkpoint."""
-        journal.validation(self.step, perplexity, self.best, self.best_step)
+        journal.validation(self.step, perplexity, self.standing.best, self.standing.best_step)
         if not math.isfinite(perplexity.mean):
             raise NotFinite(f"step {self.step}: the validation perplexity is {perplexity.mean}")
-        self.latest, self.validated = (self.step, perplexity), self.seconds
-        if self.best is None or perplexity.mean < self.best.mean:
-            self.best, self.best_step, self.since_best = perplexity, self.step, 0
+        if self.standing.judge(self.step, perplexity):
             self._save(run)
-        else:
-            self.since_best += 1
 
     def _export(self, run: RunWriter, journal: Journal, ended: str, best: bool) -> Outcome:
         """Write the model folder from the best state (else from the present one) and the run's results."""
-        last = self.latest[1] if self.latest and self.latest[0] == self.step else None
-        step, perplexity = self.step, last
-        if best and self.best_step != self.step and self.replicas.from_chief(lambda: self._take_best(run)):
-            step, perplexity = self.best_step, self.best
+        standing, step = self.standing, self.step
+        last = exported = standing.at(step)
+        if best and standing.best_step != step and self.replicas.from_chief(lambda: self._take_best(run)):
+            step, exported = standing.best_step, standing.best
         outcome = Outcome(
             steps=self.step,
             tokens_per_step=self.tokens_per_step,
-            seconds=self.seconds,
+            seconds=standing.seconds,
             ended=ended,
             exported_step=step,
-            exported=perplexity,
-            best_step=self.best_step,
+            exported=exported,
+            best_step=standing.best_step,
             last=last,
             unigram=self.unigram,
             compute_dtype=self.graph.dtype.name,
@@ -285,7 +260,7 @@ class Trainer:
     def _take_best(self, run: RunWriter) -> bool:
         """Put the best weights into the graph and say whether they were there."""
         try:
-            checkpoint.restore_weights(run.folder, self.graph, self.best_step)
+            checkpoint.restore_weights(run.folder, self.graph, self.standing.best_step)
         except FormatError as error:
             logger.warning("the best state is lost, the last one is exported: %s", error)
             return False
