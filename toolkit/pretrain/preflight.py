@@ -41,7 +41,7 @@ class Preflight:
         outside_train, outside_valid: share of the targets outside the vocabulary, closing marks counted.
         cut_types, cut_tokens: share of the distinct words and of the tokens that are cut at the character cap; None
             where words are the input.
-        cap: the character cap in UTF-8 bytes.
+        cap: the character cap in UTF-8 bytes; None where words are the input.
     """
 
     memory: dict[str, int]
@@ -50,7 +50,7 @@ class Preflight:
     outside_valid: float
     cut_types: float | None
     cut_tokens: float | None
-    cap: int
+    cap: int | None
 
     @property
     def total(self) -> int:
@@ -123,7 +123,7 @@ def check(
         outside_valid=float((validation.targets() == unknown).mean()),
         cut_types=None if spec.reads_words else float(cut.mean()),
         cut_tokens=None if spec.reads_words else float(counts[cut].sum() / tokens),
-        cap=cap,
+        cap=None if spec.reads_words else cap,
     )
 
 
