@@ -2,8 +2,10 @@
 
 import inspect
 import json
+import os
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -135,6 +137,37 @@ def words_of(batch, width: int) -> np.ndarray:
     groups = [group[:, None] if group.ndim == 1 else group for group in batch.groups]
     table = np.concatenate([np.pad(group, ((0, 0), (0, width - group.shape[1]))) for group in groups])
     return table[batch.inputs]
+
+
+def launch_scripts() -> list[tuple[str, dict[str, str]]]:
+    """The SLURM script and the pods' script of docs/distributed.md, each with what worker 1 finds around it."""
+    text = (Path(__file__).parents[2] / "docs" / "distributed.md").read_text(encoding="utf-8")
+    slurm = text.split("```bash\n")[1].split("```")[0]
+    pod = textwrap.dedent(text.split("            - |\n")[1].split("          resources:")[0])
+    return [
+        (slurm, {"SLURM_JOB_NODELIST": "n[1-2]", "SLURM_JOB_ID": "7", "SLURM_PROCID": "1", "RESUME": "run-x"}),
+        (pod, {"WORKERS": "2", "JOB_COMPLETION_INDEX": "1"}),
+    ]
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["SLURM", "Kubernetes"])
+def test_the_documented_launches_give_each_worker_its_tf_config(tmp_path, number) -> None:
+    script, variables = launch_scripts()[number]
+    tools = {
+        "srun": 'exec "$@"',
+        "scontrol": "echo n1; echo n2",
+        "toolkit": f'printf "%s" "$TF_CONFIG" > {tmp_path}/found; echo "$@" > {tmp_path}/arguments',
+    }
+    for name, body in tools.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    environment = os.environ | variables | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    subprocess.run(["bash", "-euc", script], check=True, env=environment, timeout=60)
+    cluster = cluster_from({"TF_CONFIG": (tmp_path / "found").read_text()})
+    workers = [("n1:20007", "n2:20007"), ("bilm-0.bilm:2222", "bilm-1.bilm:2222")][number]
+    assert cluster == Cluster(workers, 1)
+    arguments = (tmp_path / "arguments").read_text()
+    assert arguments.startswith(["pretrain --resume run-x --set", "pretrain --corpus /data/text --preset"][number])
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from toolkit.embed.score import score
 from toolkit.errors import DataError, UsageError
 from toolkit.files import read_json, sha256
 from toolkit.pretrain import vocabularies
+from toolkit.pretrain.distribute import refuse_cluster
 from toolkit.pretrain.pretrain import ADAPTED, absolute, reopen
 from toolkit.pretrain.trainer import Trainer
 from toolkit.runs.schema import MANIFEST, MODEL, RESULTS
@@ -117,6 +118,7 @@ def begin(
 
     Args and errors are those of `adapt`; no run has been made yet.
     """
+    refuse_cluster("toolkit adapt")
     for file in also:
         check_text(Path(file))
     parent = load_model(model)
@@ -148,6 +150,7 @@ def resume(store: Path, run_text: str, limits: Mapping[str, Any]) -> dict[str, A
     Raises:
         UsageError, DataError, FormatError: as `pretrain.resume`; a text of `also` is missing or has changed.
     """
+    refuse_cluster("toolkit adapt")
     run, trainer, settings = reopen(store, run_text, limits, adapted=True)
     origin = run.manifest["extra"][ADAPTED]
     for text in origin["also"]:
