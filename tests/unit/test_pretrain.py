@@ -3,6 +3,8 @@
 import math
 import random
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import h5py
@@ -241,3 +243,10 @@ def test_weights_of_another_shape_are_refused_with_both_shapes(trained, tmp_path
     (tmp_path / "weights.hdf5").write_bytes((source / "weights.hdf5").read_bytes())
     with pytest.raises(FormatError, match=r"\(32, 128\).*|.*\(32, 192\)"):
         load_model(tmp_path)
+
+
+def test_a_setting_that_resume_would_ignore_is_refused(tmp_path) -> None:
+    command = [sys.executable, "-m", "toolkit.cli.main", "pretrain", "--resume", "run", "--set", "model.dim=3"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "--set model.dim: with --resume only --epochs, --steps, --minutes and --set pretrain.patience" in done.stderr
