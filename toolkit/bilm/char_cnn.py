@@ -61,7 +61,7 @@ class CharCNN(tf.Module):
 
     def pooled(self, char_ids: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
         """Return the activated maxima of all convolutions, float32 [U, filters]; arguments as of a call."""
-        x = tf.gather(tf.cast(self.char_embed, dtype), char_ids)
+        x = tf.cast(tf.gather(self.char_embed, char_ids), dtype)
         return tf.concat([self._convolve(x, k, b) for k, b in zip(self.kernels, self.biases, strict=True)], -1)
 
     def _convolve(self, x: tf.Tensor, kernel: tf.Variable, bias: tf.Variable) -> tf.Tensor:

@@ -46,12 +46,13 @@ def _pooled(cnn: CharCNN, char_ids: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     kernels = [tf.pad(kernel, [[0, widest - kernel.shape[0]], [0, 0], [0, 0]]) for kernel in cnn.kernels]
     kernel = tf.cast(tf.reshape(tf.concat(kernels, -1), [widest * dim, -1]), dtype)
     positions = char_ids.shape[1] - widest + 1
-    table = tf.cast(cnn.char_embed, dtype)
-    x = tf.gather(table, char_ids)
-    windows = tf.concat([x[:, i : i + positions] for i in range(widest)], -1)
+    # Looked up in float32, so that the gradients of a character, thousands a step, are summed in it.
+    window_ids = tf.stack([char_ids[:, i : i + positions] for i in range(widest)], -1)
+    windows = tf.cast(tf.gather(cnn.char_embed, window_ids), dtype)
     y = tf.matmul(tf.reshape(windows, [-1, widest * dim]), kernel)
     y = tf.reshape(y, [-1, positions, kernel.shape[1]])
-    padding = tf.matmul(tf.tile(table[PADDING][None], [1, widest]), kernel)
+    padding = tf.cast(tf.gather(cnn.char_embed, [[PADDING] * widest]), dtype)
+    padding = tf.matmul(tf.reshape(padding, [1, widest * dim]), kernel)
     pool = _pool_relu if cnn.spec.activation == "relu" else _pool_tanh
     return pool(y, padding, tf.concat(cnn.biases, 0))
 

@@ -105,7 +105,7 @@ class TrainingGraph(tf.Module):
             vectors = tf.gather(self.bilm.embedding, groups[0])
         else:
             vectors = training_token_vectors(self.bilm.char_cnn, groups, self.dtype)
-        x = tf.gather(tf.cast(vectors, self.dtype), inputs)
+        x = tf.cast(tf.gather(vectors, inputs), self.dtype)  # in this order a word's gradients are summed in float32
         cells, hiddens = [], []
         for index, layer in enumerate(self.bilm.layers):
             x = self._dropped(x, kept, index)
@@ -160,7 +160,9 @@ class TrainingGraph(tf.Module):
     def _take_step(self, groups, inputs, rows, targets, sampled, log_expected, kept):  # see Batch
         loss, gradients, states = self.gradients(groups, inputs, rows, targets, sampled, log_expected, kept)
         loss, *gradients = self.replicas.mean([loss, *gradients])
-        clipped, norm = tf.clip_by_global_norm(gradients, self.settings.clip_norm)
+        norm, bound = tf.linalg.global_norm(gradients), self.settings.clip_norm
+        # Once training has settled most steps need no clipping: their gradients are passed on, not multiplied by 1.
+        clipped = tf.cond(norm > bound, lambda: [bound / norm * g for g in gradients], lambda: gradients)
         touched = [rows, rows, *groups] if self.words else [rows, rows]
         tf.cond(tf.math.is_finite(norm), lambda: self._apply(clipped, touched, states), lambda: tf.no_op())
         return loss, norm
