@@ -61,17 +61,16 @@ class CharCNN(tf.Module):
 
     def pooled(self, char_ids: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
         """Return the activated maxima of all convolutions, float32 [U, filters]; arguments as of a call."""
-        x = tf.cast(tf.gather(self.char_embed, char_ids), dtype)
-        return tf.concat([self._convolve(x, k, b) for k, b in zip(self.kernels, self.biases, strict=True)], -1)
+        pairs = zip(self.kernels, self.biases, strict=True)
+        return tf.concat([self._convolve(char_ids, kernel, bias, dtype) for kernel, bias in pairs], -1)
 
-    def _convolve(self, x: tf.Tensor, kernel: tf.Variable, bias: tf.Variable) -> tf.Tensor:
-        """One convolution as one matrix product over shifted copies, then maximum over positions, then activation."""
+    def _convolve(self, char_ids: tf.Tensor, kernel: tf.Variable, bias: tf.Variable, dtype: tf.DType) -> tf.Tensor:
+        """One convolution as one matrix product over windows, then maximum over positions, then activation."""
         width, dim, number = kernel.shape
-        positions = tf.shape(x)[1] - (width - 1)
-        windows = tf.concat([x[:, i : i + positions] for i in range(width)], -1)
-        y = tf.matmul(
-            tf.reshape(windows, [-1, width * dim]), tf.cast(tf.reshape(kernel, [width * dim, number]), x.dtype)
-        )
+        positions = tf.shape(char_ids)[1] - (width - 1)
+        window_ids = tf.stack([char_ids[:, i : i + positions] for i in range(width)], -1)
+        windows = tf.reshape(tf.cast(tf.gather(self.char_embed, window_ids), dtype), [-1, width * dim])
+        y = tf.matmul(windows, tf.cast(tf.reshape(kernel, [width * dim, number]), dtype))
         # The bias is the same at all positions and the activation rises: both may follow the maximum.
         y = tf.reduce_max(tf.reshape(y, [-1, positions, number]), 1)
         y = tf.cast(y, tf.float32) + bias

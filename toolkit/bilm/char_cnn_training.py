@@ -13,23 +13,21 @@ def training_token_vectors(cnn: CharCNN, groups: Sequence[tf.Tensor], dtype: tf.
 
     Args:
         cnn: the weights.
-        groups: int32 [U_g, C_g] character ids, C_g fixed. Below C, C_g leaves room for the widest filter to begin at
-            the longest word's last character.
+        groups: int32 [U_g, C_g] character ids, C_g fixed. That of the last group is C; those of others leave room for
+            the widest filter to begin at the longest word's last character.
         dtype: of the matrix products; sums of the highway layers stay float32.
 
     Returns:
         float32 [U, P], U the groups' words in their order.
     """
-    spec = cnn.spec
-    pooled = []
-    for group in groups:
-        # At the full length a word may end without padding behind it, and narrow filters have positions of their own.
-        whole = group.shape[1] == spec.max_characters
-        pooled.append(cnn.pooled(group, dtype) if whole else _pooled(cnn, group, dtype))
-    x = tf.concat(pooled, 0)
+    *short, whole = groups
+    # At the full length a word may end without padding behind it, and narrow filters have positions of their own.
+    x = cnn.pooled(whole, dtype)
+    if short:
+        x = tf.concat([_pooled(cnn, short, dtype), x], 0)
     for layer in cnn.highways:
-        narrow = tf.cast(x, dtype)
-        carry, transform = (tf.matmul(narrow, tf.cast(layer[name], dtype)) for name in ("W_carry", "W_transform"))
+        narrow = zip(_handed_out(tf.cast(x, dtype), 2), ("W_carry", "W_transform"), strict=True)
+        carry, transform = (tf.matmul(own, tf.cast(layer[name], dtype)) for own, name in narrow)
         x = _highway(x, carry, layer["b_carry"], transform, layer["b_transform"])
     if cnn.projection is not None:
         x = tf.matmul(tf.cast(x, dtype), tf.cast(cnn.projection[0], dtype))
@@ -37,7 +35,7 @@ def training_token_vectors(cnn: CharCNN, groups: Sequence[tf.Tensor], dtype: tf.
     return x
 
 
-def _pooled(cnn: CharCNN, char_ids: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+def _pooled(cnn: CharCNN, groups: Sequence[tf.Tensor], dtype: tf.DType) -> tf.Tensor:
     """All filters at the positions of a word's characters: narrow filters are filled up with zeros behind.
 
     All other positions see padding only and give one and the same value, computed once.
@@ -45,30 +43,55 @@ def _pooled(cnn: CharCNN, char_ids: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
     widest, dim = cnn.spec.widest_filter, cnn.spec.char_dim
     kernels = [tf.pad(kernel, [[0, widest - kernel.shape[0]], [0, 0], [0, 0]]) for kernel in cnn.kernels]
     kernel = tf.cast(tf.reshape(tf.concat(kernels, -1), [widest * dim, -1]), dtype)
-    positions = char_ids.shape[1] - widest + 1
-    # Looked up in float32, so that the gradients of a character, thousands a step, are summed in it.
-    window_ids = tf.stack([char_ids[:, i : i + positions] for i in range(widest)], -1)
-    windows = tf.cast(tf.gather(cnn.char_embed, window_ids), dtype)
-    y = tf.matmul(tf.reshape(windows, [-1, widest * dim]), kernel)
-    y = tf.reshape(y, [-1, positions, kernel.shape[1]])
-    padding = tf.cast(tf.gather(cnn.char_embed, [[PADDING] * widest]), dtype)
-    padding = tf.matmul(tf.reshape(padding, [1, widest * dim]), kernel)
-    pool = _pool_relu if cnn.spec.activation == "relu" else _pool_tanh
-    return pool(y, padding, tf.concat(cnn.biases, 0))
+
+    def product(window_ids: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
+        # Looked up in float32, so that the gradients of a character, thousands a step, are summed in it.
+        windows = tf.cast(tf.gather(cnn.char_embed, window_ids), dtype)
+        return tf.matmul(tf.reshape(windows, [-1, widest * dim]), kernel)
+
+    *each, last = _handed_out(kernel, len(groups) + 1)
+    paddings = _handed_out(product(tf.fill([1, widest], PADDING), last), len(groups))
+    pooled = []
+    for char_ids, own, padding in zip(groups, each, paddings, strict=True):
+        positions = char_ids.shape[1] - widest + 1
+        y = product(tf.stack([char_ids[:, i : i + positions] for i in range(widest)], -1), own)
+        pooled.append(_pool(tf.reshape(y, [-1, positions, kernel.shape[1]]), padding))
+    activate = _relu if cnn.spec.activation == "relu" else _tanh
+    return activate(tf.concat(pooled, 0), tf.concat(cnn.biases, 0))
+
+
+def _handed_out(x: tf.Tensor, number: int) -> list[tf.Tensor]:
+    """A tensor for several users, whose gradients are summed in their order and in float32.
+
+    TensorFlow itself begins its sum of three or more with whichever buffer is free first: no two runs are then equal.
+    """
+
+    @tf.custom_gradient
+    def copies(x: tf.Tensor) -> tuple:
+        def gradient(*upstream: tf.Tensor) -> tf.Tensor:
+            total = tf.cast(upstream[0], tf.float32)
+            for one in upstream[1:]:
+                total += tf.cast(one, tf.float32)
+            return tf.cast(total, x.dtype)
+
+        return tuple(tf.identity(x) for _ in range(number)), gradient
+
+    return list(copies(x))
 
 
 @fused
-def _pool_relu(y: tf.Tensor, padding: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-    return tf.nn.relu(_pool(y, padding) + bias)
-
-
-@fused
-def _pool_tanh(y: tf.Tensor, padding: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-    return tf.tanh(_pool(y, padding) + bias)
-
-
 def _pool(y: tf.Tensor, padding: tf.Tensor) -> tf.Tensor:
-    return tf.cast(tf.maximum(tf.reduce_max(y, 1), padding), tf.float32)
+    return tf.maximum(tf.reduce_max(y, 1), padding)
+
+
+@fused
+def _relu(pooled: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    return tf.nn.relu(tf.cast(pooled, tf.float32) + bias)
+
+
+@fused
+def _tanh(pooled: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    return tf.tanh(tf.cast(pooled, tf.float32) + bias)
 
 
 @fused
