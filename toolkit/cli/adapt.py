@@ -20,9 +20,7 @@ def register(app: typer.Typer) -> None:
     @command(app, "adapt", EXAMPLES)
     def adapt_command(
         session: Session,
-        model: Annotated[
-            str | None, typer.Argument(help="The model to train on: a run, model folder or zip.")
-        ] = None,
+        model: Annotated[str | None, typer.Argument(help="The model to train on: a run, model folder or zip.")] = None,
         corpus: Annotated[list[str] | None, typer.Option(help="Text: a file, folder or glob; repeatable.")] = None,
         valid: Annotated[list[str] | None, typer.Option(help="Held-out text; default: files named valid…")] = None,
         vocab: Annotated[

@@ -32,7 +32,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _text(document: dict[str, Any]) -> str:
-    from toolkit.text.problems import describe
+    from toolkit.text.problems import describe, totals
 
     files, lines = document["files"], document["lines"]
     length = lines["characters"]
@@ -62,7 +62,7 @@ def _text(document: dict[str, Any]) -> str:
         + ", ".join(f"{row['share']:.2%} at {row['size']:,}" for row in document["out_of_vocabulary"])
         + " (share of the tokens outside a vocabulary of that size)",
         "",
-        f"{document['errors']:,} errors, {document['warnings']:,} warnings",
+        totals(document),
         *describe(document["problems"]),
         *(f"advice    {sentence}" for sentence in document["advice"]),
         f"{document['seconds']:,} s, peak memory {document['peak_memory_mb']:,} MB",

@@ -59,12 +59,12 @@ def register(app: typer.Typer) -> None:
     ) -> Report:
         """List what is wrong with a vocabulary file, by line; exit code 1 where training would refuse it."""
         settings = session.settings().settings
-        from toolkit.text.problems import describe
+        from toolkit.text.problems import describe, totals
         from toolkit.text.vocabcheck import check
 
         document = check(file, corpus or [], settings)
         lines = [
-            f"{file}: {document['words']:,} words, {document['errors']:,} errors, {document['warnings']:,} warnings",
+            f"{file}: {document['words']:,} words, {totals(document)}",
             *describe(document["problems"]),
         ]
         if fit := document.get("corpus"):

@@ -69,6 +69,12 @@ class Problems:
         return sorted(rows, key=lambda row: row["severity"])
 
 
+def totals(document: Mapping[str, Any]) -> str:
+    """Return the counts of a checker's document as words: "1 error, 2 warnings"."""
+    counts = ((document[f"{severity}s"], severity) for severity in ("error", "warning"))
+    return ", ".join(f"{count:,} {severity}{'' if count == 1 else 's'}" for count, severity in counts)
+
+
 def describe(problems: list[dict[str, Any]]) -> list[str]:
     """Return a document of `Problems` as lines: kind and total, what to do, the places."""
     lines = []
