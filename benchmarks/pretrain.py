@@ -60,7 +60,7 @@ def step_gflop(trainer: Trainer, words: int) -> float:
 
     Args:
         trainer: gives the shape.
-        words: distinct words of the step.
+        words: rows of the token layer in a step: distinct words, and what fills their groups up.
     """
     spec, settings = trainer.graph.bilm.spec, trainer.settings
     d, p, n = spec.dim, spec.projection_dim, spec.n_filters
@@ -201,9 +201,8 @@ def main() -> None:
     parser.add_argument("--dtype", default="auto")
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument(
-        "--side", choices=["ours", "peer"], help=argparse.SUPPRESS
-    )  # what the processes are started with
+    # What the processes of the two sides are started with.
+    parser.add_argument("--side", choices=["ours", "peer"], help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.side:
         print(json.dumps(measure_ours(options) if options.side == "ours" else measure_peer(options)))

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 from toolkit.bilm.backend import tf
 from toolkit.bilm.char_cnn import CharCNN
-from toolkit.bilm.compiled import fused
+from toolkit.bilm.compiled import fused, logistic
 from toolkit.text.chars import PADDING
 
 
 def training_token_vectors(cnn: CharCNN, groups: Sequence[tf.Tensor], dtype: tf.DType) -> tf.Tensor:
-    """Return the vectors of words that come in groups of like length; equal to `cnn(group)` of each.
+    """Return the vectors of words that come in groups of like length; equal to those of `cnn` at their full length.
 
     Args:
         cnn: the weights.
@@ -99,6 +99,6 @@ def _highway(
     x: tf.Tensor, carry: tf.Tensor, b_carry: tf.Tensor, transform: tf.Tensor, b_transform: tf.Tensor
 ) -> tf.Tensor:
     """Highway layer behind its products (Srivastava et al. 2015, equation 3)."""
-    carry = 0.5 + 0.5 * tf.tanh(0.5 * (tf.cast(carry, tf.float32) + b_carry))
+    carry = logistic(tf.cast(carry, tf.float32) + b_carry)
     transform = tf.nn.relu(tf.cast(transform, tf.float32) + b_transform)
     return carry * transform + (1.0 - carry) * x

@@ -37,6 +37,11 @@ def fused(function: Callable) -> Callable:
     return lambda *arguments: apply(*(tf.convert_to_tensor(argument) for argument in arguments))
 
 
+def logistic(x: tf.Tensor) -> tf.Tensor:
+    """Return the sigmoid by way of tanh, which XLA computes in fewer instructions."""
+    return 0.5 + 0.5 * tf.tanh(0.5 * x)
+
+
 def compiles_whole_step() -> bool:
     """Return whether XLA gets a training step whole, products included: on a GPU it multiplies by the same kernels."""
     return bool(tf.config.list_physical_devices("GPU"))

@@ -3,6 +3,8 @@
 Letter for shapes: R directions, 2, or 1 of a forward model.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from toolkit.bilm.backend import tf
@@ -31,18 +33,22 @@ def clip(x: tf.Tensor, bound: float | None) -> tf.Tensor:
     return x if bound is None else tf.clip_by_value(x, tf.cast(-bound, x.dtype), tf.cast(bound, x.dtype))
 
 
-def gates(z: tf.Tensor, c: tf.Tensor, cell_clip: float | None) -> tuple[tf.Tensor, ...]:
+def gates(
+    z: tf.Tensor, c: tf.Tensor, cell_clip: float | None, sigmoid: Callable[[tf.Tensor], tf.Tensor] = tf.sigmoid
+) -> tuple[tf.Tensor, ...]:
     """The element-wise part of one LSTM step (design of TensorFlow's LSTMCell, gates in the order i, j, f, o).
 
     Args:
         z: float32 [R, B, 4D], kernel product plus bias.
         c: float32 [R, B, D], the cell before the step.
+        cell_clip: see `BiLMSpec`.
+        sigmoid: the form of it that is fastest where this runs.
 
     Returns:
         the four activated gates, the cell behind the step and the output before projection, each [R, B, D].
     """
     i, j, f, o = tf.split(z, 4, -1)
-    i, j, f, o = tf.sigmoid(i), tf.tanh(j), tf.sigmoid(f + 1.0), tf.sigmoid(o)
+    i, j, f, o = sigmoid(i), tf.tanh(j), sigmoid(f + 1.0), sigmoid(o)
     c = clip(f * c + i * j, cell_clip)
     return i, j, f, o, c, o * tf.tanh(c)
 

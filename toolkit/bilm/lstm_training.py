@@ -1,15 +1,16 @@
 """One LSTM layer over a fixed number of unroll steps, with a hand-written gradient.
 
 Automatic differentiation would form each weight gradient as a sum of one small product a step. Here the backward pass
-keeps the per-step gradients and forms each weight gradient as one product over all steps.
+keeps the per-step gradients and forms each weight gradient as one product over all steps. Letter for shapes: R
+directions.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from toolkit.bilm.backend import tf
-from toolkit.bilm.compiled import compiled
-from toolkit.bilm.lstm import clip
+from toolkit.bilm.compiled import compiled, logistic
+from toolkit.bilm.lstm import clip, gates
 from toolkit.bilm.spec import BiLMSpec
 
 Layer = Callable[..., tuple[tf.Tensor, tf.Tensor, tf.Tensor]]
@@ -34,8 +35,8 @@ def training_layer(spec: BiLMSpec, unroll_steps: int, dtype: tf.DType) -> Layer:
         dtype: of products and of what is kept for the backward pass; cells and sums stay float32.
 
     Returns:
-        a function (x [T, 2, B, P], c [2, B, D] float32, h [2, B, P], kernel, bias, projection) that gives the outputs
-        [T, 2, B, P] without the residual and both final states. x, h, kernel, projection are of `dtype`; projection
+        a function (x [T, R, B, P], c [R, B, D] float32, h [R, B, P], kernel, bias, projection) that gives the outputs
+        [T, R, B, P] without the residual and both final states. x, h, kernel, projection are of `dtype`; projection
         is left out where P = D. Its gradient reaches x and the weights; the incoming states are constants, since
         back-propagation is truncated there.
     """
@@ -47,10 +48,8 @@ def training_layer(spec: BiLMSpec, unroll_steps: int, dtype: tf.DType) -> Layer:
 
     @compiled
     def step(z: tf.Tensor, bias: tf.Tensor, c: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        i, j, f, o = tf.split(tf.cast(z, tf.float32) + bias, 4, -1)
-        i, j, f, o = _sigmoid(i), tf.tanh(j), _sigmoid(f + 1.0), _sigmoid(o)
-        c = clip(f * c + i * j, spec.cell_clip)
-        return *(tf.cast(gate, dtype) for gate in (i, j, f, o)), c, tf.cast(o * tf.tanh(c), dtype)
+        *activated, c, m = gates(tf.cast(z, tf.float32) + bias, c, spec.cell_clip, logistic)
+        return *(tf.cast(gate, dtype) for gate in activated), c, tf.cast(m, dtype)
 
     @compiled
     def step_gradient(
@@ -124,11 +123,6 @@ def training_layer(spec: BiLMSpec, unroll_steps: int, dtype: tf.DType) -> Layer:
         return (outputs, tf.concat([chain.cells[-1] for chain in kept], 0), outputs[-1]), gradient
 
     return layer
-
-
-def _sigmoid(x: tf.Tensor) -> tf.Tensor:
-    """The logistic function by way of tanh, which XLA computes in fewer instructions."""
-    return 0.5 + 0.5 * tf.tanh(0.5 * x)
 
 
 def _through_clip(value: tf.Tensor, gradient: tf.Tensor, bound: float | None) -> tf.Tensor:
