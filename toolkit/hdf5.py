@@ -1,5 +1,6 @@
-"""Reading HDF5 files that may be damaged: what the library throws at them becomes one clear line."""
+"""HDF5 files that may meet a full disk or be damaged: what the library does then becomes one clear line."""
 
+import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,9 +8,94 @@ from pathlib import Path
 import h5py
 
 from toolkit.errors import FormatError
+from toolkit.files import atomic_path
 
 # A damaged file makes h5py raise any of these; which one depends on the byte that is wrong.
 DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, MemoryError, OverflowError)
+
+
+class Output(io.RawIOBase):
+    """A file that HDF5 writes to and that never fails, since HDF5 brings the process down at its exit after a failure.
+
+    What the disk refuses is kept as `failure`, and nothing more is written from then on: the caller raises it once HDF5
+    has closed the file.
+
+    Args:
+        path: an existing file is replaced.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self._file = io.FileIO(path, "w+")
+        self.failure: OSError | None = None
+
+    def readable(self) -> bool:
+        """Return True."""
+        return True
+
+    def writable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True."""
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        """Go to a place in the file."""
+        return self._file.seek(offset, whence)
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:
+        """Read to fill a buffer; what was never written is zeros."""
+        view = memoryview(buffer).cast("B")
+        done = 0
+        while done < len(view) and (count := self._file.readinto(view[done:])):
+            done += count
+        view[done:] = bytes(len(view) - done)
+        return len(view)
+
+    def write(self, data: bytes | memoryview) -> int:
+        """Write all of some bytes, or nothing once the disk has refused some."""
+        view = memoryview(data).cast("B")
+        done = 0
+        try:
+            while self.failure is None and done < len(view):
+                done += self._file.write(view[done:])
+        except OSError as error:
+            self.failure = error
+        return len(view)
+
+    def truncate(self, size: int | None = None) -> int:
+        """Set the length of the file."""
+        if self.failure is None:
+            try:
+                self._file.truncate(size)
+            except OSError as error:
+                self.failure = error
+        return size or 0
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+        super().close()
+
+
+@contextmanager
+def writing_hdf5(path: Path) -> Iterator[h5py.File]:
+    """Give an HDF5 file to fill that takes its place when the block ends without an error, as `atomic_path` does.
+
+    Raises:
+        DiskFullError: the disk is full; `path` is as it was.
+    """
+    with atomic_path(path) as temporary, Output(temporary) as output:
+        try:
+            with h5py.File(output, "w") as file:
+                yield file
+        except DAMAGE:
+            if output.failure is None:
+                raise
+        if output.failure is not None:  # which explains any error of the library, too
+            raise output.failure
 
 
 def open_hdf5(path: Path, what: str) -> h5py.File:

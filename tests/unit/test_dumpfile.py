@@ -163,7 +163,7 @@ def test_damaged_bytes_never_give_another_kind_of_error(whole, tmp_path):
                 list(read)
         except FormatError:
             refused += 1
-    assert refused > 20
+    assert refused > 10
 
 
 def test_other_files_are_refused_with_the_reason(tmp_path, tiny_model):

@@ -17,6 +17,7 @@ from toolkit.bilm.spec import BiLMSpec
 from toolkit.bilm.weights import read_weights, weights_fingerprint, write_weights
 from toolkit.errors import FormatError, UsageError
 from toolkit.files import atomic_folder, read_json, write_json
+from toolkit.hdf5 import writing_hdf5
 from toolkit.text.vocab import Vocabulary
 
 OPTIONS, WEIGHTS, VOCABULARY, CARD = "options.json", "weights.hdf5", "vocab.txt", "card.json"
@@ -95,9 +96,9 @@ def save_model(folder: Path, bilm: BiLM, vocabulary: Vocabulary, softmax: Softma
     mark = weights_fingerprint(bilm)
     with atomic_folder(folder) as temporary:
         write_json(temporary / OPTIONS, bilm.spec.to_options())
-        with h5py.File(temporary / WEIGHTS, "w") as file:
+        with writing_hdf5(temporary / WEIGHTS) as file:
             write_weights(bilm, file)
-        with h5py.File(temporary / SOFTMAX, "w") as file:
+        with writing_hdf5(temporary / SOFTMAX) as file:
             file["softmax/W"], file["softmax/b"] = softmax.weight, softmax.bias
         vocabulary.save(temporary / VOCABULARY)
         refused = [vars(refusal) for refusal in refusals(bilm.spec)]

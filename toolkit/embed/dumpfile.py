@@ -15,8 +15,7 @@ import numpy as np
 
 import toolkit
 from toolkit.errors import FormatError, UsageError
-from toolkit.files import atomic_path
-from toolkit.hdf5 import damage_reported, open_hdf5
+from toolkit.hdf5 import damage_reported, open_hdf5, writing_hdf5
 
 FORMAT = "elmo-toolkit dump 1"
 SENTENCE_TO_INDEX = "sentence_to_index"  # AllenNLP's table beside the sentences
@@ -66,8 +65,7 @@ class DumpWriter:
 
     def __enter__(self) -> "DumpWriter":
         with ExitStack() as stack:
-            temporary = stack.enter_context(atomic_path(self._path))
-            self._file = stack.enter_context(h5py.File(temporary, "w"))
+            self._file = stack.enter_context(writing_hdf5(self._path))
             self._file.attrs["format"] = FORMAT
             self._file.attrs["toolkit_version"] = toolkit.__version__
             for name, value in self._attributes.items():

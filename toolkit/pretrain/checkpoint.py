@@ -11,7 +11,8 @@ import numpy as np
 
 from toolkit.bilm.backend import tf
 from toolkit.errors import FormatError
-from toolkit.files import atomic_path, read_json, room_for, sha256, sweep, write_json
+from toolkit.files import read_json, room_for, sha256, sweep, write_json
+from toolkit.hdf5 import writing_hdf5
 from toolkit.pretrain.distribute import Joined
 from toolkit.pretrain.graph import TrainingGraph
 from toolkit.pretrain.perplexity import Perplexity
@@ -80,7 +81,7 @@ def save(run: Path, graph: TrainingGraph, progress: Progress) -> None:
     mark = _sound_mark(path)
     with room_for(data, 0 if mark else size):
         if not mark:
-            with atomic_path(data) as temporary, h5py.File(temporary, "w") as file:
+            with writing_hdf5(data) as file:
                 for name, variable in members:
                     value = states[name] if name in states else variable.numpy()
                     file[name] = value.view(np.uint16) if variable.dtype == tf.bfloat16 else value

@@ -16,8 +16,7 @@ import numpy as np
 
 import toolkit
 from toolkit.errors import DataError, FormatError, UsageError, did_you_mean
-from toolkit.files import atomic_path
-from toolkit.hdf5 import damage_reported, open_hdf5
+from toolkit.hdf5 import damage_reported, open_hdf5, writing_hdf5
 from toolkit.senses.sources import Occurrence
 
 FORMAT = "elmo-toolkit occurrences 1"
@@ -136,7 +135,7 @@ def save(
     for occurrence in occurrences:
         numbers.setdefault(occurrence.tokens, len(numbers))
     text = h5py.string_dtype("utf-8")
-    with atomic_path(path) as temporary, h5py.File(temporary, "w") as file:
+    with writing_hdf5(path) as file:
         file.attrs["format"], file.attrs["toolkit_version"] = FORMAT, toolkit.__version__
         for name, value in attributes.items():
             file.attrs[name] = value
