@@ -9,7 +9,8 @@ import pytest
 
 from toolkit.bilm.folder import load_model
 from toolkit.embed.dump import dump
-from toolkit.embed.dumpfile import DumpWriter, choose_layers, open_dump
+from toolkit.embed.dumpfile import open_dump
+from toolkit.embed.dumpwriter import DumpWriter, choose_layers
 from toolkit.embed.encoder import Encoder
 from toolkit.errors import DataError, FormatError, UsageError
 

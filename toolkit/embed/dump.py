@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.bilm.folder import Model
-from toolkit.embed.dumpfile import DumpWriter, check_layers, choose_layers
+from toolkit.embed.dumpwriter import DumpWriter, check_layers, choose_layers
 from toolkit.embed.encoder import Encoder
 from toolkit.embed.reading import check_text, tokenised_lines
 from toolkit.embed.states import StateMode
