@@ -14,10 +14,10 @@ from oracle import BOS, EOS, Oracle, write_random_model, write_random_softmax
 from typer.testing import CliRunner
 
 from toolkit.bilm.folder import load_model
+from toolkit.bilm.warming import PASSES, WARMING
 from toolkit.cli.main import app
 from toolkit.embed import score as score_module
 from toolkit.embed.score import Scorer, score
-from toolkit.embed.states import PASSES, WARMING
 from toolkit.errors import DataError, UsageError
 
 LINES = ["the bank of the river", "", "a", "Zyklon was in the unknown spring .", "the bank of the river", ""]

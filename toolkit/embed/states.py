@@ -4,18 +4,15 @@ from typing import Literal
 
 from toolkit.bilm.backend import tf
 from toolkit.bilm.model import BiLM, States
+from toolkit.bilm.warming import PASSES, WARM_MARK, WARMING
 from toolkit.embed.tokens import TokenTable
 from toolkit.text.vocab import BOS, EOS
 
 StateMode = Literal["warm", "zero", "stateful"]
 
-# Any ordinary sentence serves; this one must never change, or every warm vector does.
-WARMING = "The children walked along the river , and the old bank on the other side was closed for the winter ."
-PASSES = 2
-
 
 def warm_state(bilm: BiLM, tokens: TokenTable) -> States:
-    """Return the warm state: the one behind `WARMING`, both marks included, read twice from zero.
+    """Return the warm state: the one behind `WARMING`, both marks included, read `PASSES` times from zero.
 
     A biLM is trained with states that are carried from sentence to sentence, so a sentence that starts from zero starts
     where training hardly ever was. From the warm state it starts where training did, and yet its vectors depend on
@@ -34,3 +31,12 @@ def warm_state(bilm: BiLM, tokens: TokenTable) -> States:
     for _ in range(PASSES):
         _, states = bilm.run_layers(x[None], tf.constant([len(x)]), states)
     return states
+
+
+def state_mark(state: StateMode) -> str:
+    """Return what names the start of a sentence: "zero", "stateful", or "warm-" and the digits of its making.
+
+    Vectors of one text compare only where the model's fingerprint and this mark are the same, so that both go into
+    whatever stores vectors.
+    """
+    return f"warm-{WARM_MARK}" if state == "warm" else state
