@@ -1,5 +1,7 @@
 """The token layer: characters to one context-independent vector a word (x_k of the ELMo paper)."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from toolkit.bilm.backend import tf
@@ -10,34 +12,38 @@ from toolkit.text.chars import N_CHARACTERS
 class CharCNN(tf.Module):
     """Character embedding, convolutions with max-pooling, highway layers and projection.
 
-    Initial weights are those of bilm-tf, drawn from `rng`.
+    Initial weights are those of bilm-tf, drawn from `rng`; `variable` makes the variables.
     """
 
-    def __init__(self, spec: BiLMSpec, rng: np.random.Generator) -> None:
+    def __init__(
+        self, spec: BiLMSpec, rng: np.random.Generator, variable: Callable[..., tf.Variable] = tf.Variable
+    ) -> None:
         super().__init__()
         self.spec = spec
         n, p = spec.n_filters, spec.projection_dim
         normal = lambda *shape: _float32(rng.normal(0.0, shape[0] ** -0.5, shape))  # noqa: E731
         # Row 0 is the mask: zeros, never trained, never written to a file.
         table = np.concatenate([np.zeros((1, spec.char_dim)), rng.uniform(-1, 1, (N_CHARACTERS - 1, spec.char_dim))])
-        self.char_embed = tf.Variable(_float32(table), name="char_embed")
+        self.char_embed = variable(_float32(table), name="char_embed")
         self.kernels, self.biases = [], []
         for width, number in spec.filters:
             shape = (width, spec.char_dim, number)
             scale = (width * spec.char_dim) ** -0.5
             kernel = rng.uniform(-0.05, 0.05, shape) if spec.activation == "relu" else rng.normal(0, scale, shape)
-            self.kernels.append(tf.Variable(_float32(kernel), name=f"W_cnn_{width}"))
-            self.biases.append(tf.Variable(tf.zeros(number), name=f"b_cnn_{width}"))
+            self.kernels.append(variable(_float32(kernel), name=f"W_cnn_{width}"))
+            self.biases.append(variable(tf.zeros(number), name=f"b_cnn_{width}"))
         self.highways = [
             {
-                "W_carry": tf.Variable(normal(n, n)),
-                "b_carry": tf.Variable(tf.fill([n], -2.0)),
-                "W_transform": tf.Variable(normal(n, n)),
-                "b_transform": tf.Variable(tf.zeros(n)),
+                "W_carry": variable(normal(n, n), name="W_carry"),
+                "b_carry": variable(tf.fill([n], -2.0), name="b_carry"),
+                "W_transform": variable(normal(n, n), name="W_transform"),
+                "b_transform": variable(tf.zeros(n), name="b_transform"),
             }
             for _ in range(spec.n_highway)
         ]
-        self.projection = None if n == p else (tf.Variable(normal(n, p)), tf.Variable(tf.zeros(p)))
+        self.projection = (
+            None if n == p else (variable(normal(n, p), name="W_proj"), variable(tf.zeros(p), name="b_proj"))
+        )
 
     def __call__(self, char_ids: tf.Tensor, dtype: tf.DType = tf.float32) -> tf.Tensor:
         """Return the vectors of words.

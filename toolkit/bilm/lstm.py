@@ -20,12 +20,14 @@ class LSTMLayer(tf.Module):
         projection: [R, D, P], None where P = D.
     """
 
-    def __init__(self, spec: BiLMSpec, rng: np.random.Generator) -> None:
+    def __init__(
+        self, spec: BiLMSpec, rng: np.random.Generator, variable: Callable[..., tf.Variable] = tf.Variable
+    ) -> None:
         super().__init__()
         r, d, p = spec.directions, spec.dim, spec.projection_dim
-        self.kernel = tf.Variable(_glorot(rng, r, 2 * p, 4 * d))
-        self.bias = tf.Variable(tf.zeros([r, 4 * d]))
-        self.projection = tf.Variable(_glorot(rng, r, d, p)) if spec.has_projection else None
+        self.kernel = variable(_glorot(rng, r, 2 * p, 4 * d), name="kernel")
+        self.bias = variable(tf.zeros([r, 4 * d]), name="bias")
+        self.projection = variable(_glorot(rng, r, d, p), name="projection") if spec.has_projection else None
 
 
 def clip(x: tf.Tensor, bound: float | None) -> tf.Tensor:

@@ -3,6 +3,8 @@
 Letter for shapes: R directions, 2, or 1 of a forward model.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 
 from toolkit.bilm.backend import tf
@@ -18,20 +20,23 @@ class BiLM(tf.Module):
 
     Args:
         spec: the shape.
-        seed: of the initial weights.
+        seed: of the initial weights; None leaves them zero, to be read from a file.
+        variable: makes a variable from its value and name, as `tf.Variable` does.
     """
 
-    def __init__(self, spec: BiLMSpec, seed: int = 1) -> None:
+    def __init__(
+        self, spec: BiLMSpec, seed: int | None = 1, variable: Callable[..., tf.Variable] = tf.Variable
+    ) -> None:
         super().__init__()
-        rng = np.random.default_rng(seed)
+        rng = _Zeros() if seed is None else np.random.default_rng(seed)
         self.spec = spec
         if spec.n_words is None:
-            self.char_cnn, self.embedding = CharCNN(spec, rng), None
+            self.char_cnn, self.embedding = CharCNN(spec, rng, variable), None
         else:
             # As wide as character vectors: learns faster at first than bilm-tf's narrow table, and no worse in the end.
             table = rng.uniform(-1, 1, (spec.n_words, spec.projection_dim)).astype(np.float32)
-            self.char_cnn, self.embedding = None, tf.Variable(table, name="embedding")
-        self.layers = [LSTMLayer(spec, rng) for _ in range(spec.n_layers)]
+            self.char_cnn, self.embedding = None, variable(table, name="embedding")
+        self.layers = [LSTMLayer(spec, rng, variable) for _ in range(spec.n_layers)]
 
     def zero_state(self, batch: int | tf.Tensor) -> States:
         """Return cells [L, R, B, D] and outputs [L, R, B, P], all zero."""
@@ -39,7 +44,7 @@ class BiLM(tf.Module):
         shape = spec.n_layers, spec.directions, batch
         return tf.zeros([*shape, spec.dim]), tf.zeros([*shape, spec.projection_dim])
 
-    @tf.function(reduce_retracing=True)
+    @tf.function(reduce_retracing=True, autograph=False)
     def token_vectors(self, ids: tf.Tensor) -> tf.Tensor:
         """Return the context-independent vectors of words.
 
@@ -52,11 +57,12 @@ class BiLM(tf.Module):
         return tf.gather(self.embedding, ids) if self.char_cnn is None else self.char_cnn(ids)
 
     @tf.function(
+        autograph=False,  # plain TensorFlow, whose conversion would be most of a process's first call
         input_signature=(
             tf.TensorSpec([None, None, None], tf.float32),
             tf.TensorSpec([None], tf.int32),
             (tf.TensorSpec([None] * 4, tf.float32), tf.TensorSpec([None] * 4, tf.float32)),
-        )
+        ),
     )
     def run_layers(self, x: tf.Tensor, lengths: tf.Tensor, states: States) -> tuple[tf.Tensor, States]:
         """Run the LSTM layers over token vectors.
@@ -85,6 +91,15 @@ class BiLM(tf.Module):
             cells.append(c)
             hiddens.append(h)
         return tf.stack(outputs), (tf.stack(cells), tf.stack(hiddens))
+
+
+class _Zeros:
+    """Draws nothing but zeros, in the place of a random generator."""
+
+    def normal(self, loc: float, scale: float, size: tuple[int, ...]) -> np.ndarray:
+        return np.zeros(size, np.float32)
+
+    uniform = normal
 
 
 def _reverse(x: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
