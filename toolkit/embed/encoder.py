@@ -1,6 +1,6 @@
 """Sentences to the layers of a biLM, streaming."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import get_args
 
 import numpy as np
@@ -31,6 +31,9 @@ class Encoder:
         state: "warm", "zero" or "stateful".
         batch_tokens: padded tokens encoded at a time, marks included; a longer sentence makes a batch of its own.
 
+    Attributes:
+        window_tokens: sentences are read ahead, sorted and batched until they hold this many tokens, marks included.
+
     Raises:
         UsageError: the state is unknown, or the model lacks a vocabulary that it needs.
     """
@@ -43,7 +46,7 @@ class Encoder:
         self._start = warm_state(self._bilm, self._tokens) if state == "warm" else self._bilm.zero_state(1)
         self._batch_tokens = batch_tokens
         bytes_per_token = 4 * (model.spec.n_layers + 1) * model.spec.width
-        self._window_tokens = min(WINDOW_BATCHES * batch_tokens, max(batch_tokens, WINDOW_BYTES // bytes_per_token))
+        self.window_tokens = min(WINDOW_BATCHES * batch_tokens, max(batch_tokens, WINDOW_BYTES // bytes_per_token))
 
     def encode(self, sentences: Iterable[Sequence[str]], marks: bool = False) -> Iterator[np.ndarray]:
         """Yield the layers of each sentence, in input order.
@@ -71,12 +74,30 @@ class Encoder:
         """Return the context-independent vectors of words, float32 [n, P]."""
         return self._tokens.vectors(words)
 
+    def memory(self) -> dict[str, np.ndarray]:
+        """Return what this object keeps from window to window: the token table, and of "stateful" the states.
+
+        An object of the same settings that is given it by `restore` goes on behind a window to the same bits.
+        """
+        words, vectors = self._tokens.kept()
+        memory = {"words": np.frombuffer("\n".join(words).encode("utf-8"), np.uint8), "vectors": vectors}
+        if self.state == "stateful":
+            memory |= {"cells": self._start[0].numpy(), "outputs": self._start[1].numpy()}
+        return memory
+
+    def restore(self, memory: Mapping[str, np.ndarray]) -> None:
+        """Take over what `memory` gave."""
+        words = memory["words"].tobytes().decode("utf-8")
+        self._tokens.restore(words.split("\n") if words else [], memory["vectors"])
+        if self.state == "stateful":
+            self._start = tf.constant(memory["cells"]), tf.constant(memory["outputs"])
+
     def _windows(self, sentences: Iterable[Sequence[str]]) -> Iterator[list[Sequence[str]]]:
         window, tokens = [], 0
         for sentence in sentences:
             window.append(sentence)
             tokens += len(sentence) + 2
-            if tokens >= self._window_tokens:
+            if tokens >= self.window_tokens:
                 yield window
                 window, tokens = [], 0
         if window:

@@ -49,6 +49,15 @@ class TokenTable:
             self._keep(missing)
         return self._table[[self._rows[word] for word in words]]
 
+    def kept(self) -> tuple[list[str], np.ndarray]:
+        """Return the words of the table and their vectors, float32 [n, P]."""
+        return list(self._rows), self._table[: len(self._rows)]
+
+    def restore(self, words: Sequence[str], vectors: np.ndarray) -> None:
+        """Fill the table with what `kept` gave: vectors depend, by rounding, on the words computed along with them."""
+        self._rows = dict(zip(words, range(len(words)), strict=True))
+        self._table = np.array(vectors, np.float32)
+
     def _keep(self, words: list[str]) -> None:
         first, last = len(self._rows), len(self._rows) + len(words)
         if last > len(self._table):
