@@ -1,4 +1,4 @@
-"""What a file or folder is, for `toolkit inspect`: a model, dump, occurrences file, vocabulary or run."""
+"""What a file or folder is, for `toolkit inspect`: a model, dump, table of tokens, occurrences, vocabulary or run."""
 
 import hashlib
 import zipfile
@@ -9,8 +9,10 @@ from typing import Any
 import h5py
 import numpy as np
 
+from toolkit.bilm.modelfiles import OPTIONS, holds_model
+from toolkit.bilm.warming import WARM_MARK
 from toolkit.embed.dumpfile import FORMAT as DUMP
-from toolkit.embed.dumpfile import open_dump
+from toolkit.embed.dumpfile import open_embeddings
 from toolkit.errors import FormatError, UsageError
 from toolkit.hdf5 import damage_reported, open_hdf5
 from toolkit.runs import schema
@@ -21,10 +23,9 @@ from toolkit.senses.occurrencefile import FORMAT as OCCURRENCES
 from toolkit.senses.occurrencefile import load
 from toolkit.text.vocab import Vocabulary
 
-OPTIONS = "options.json"
 SAMPLE_BYTES = 1 << 16
 LONG = ("holds", "manifest", "settings", "results", "files", "scores", "card")  # for programs only
-KINDS = "a model folder or zip, a dump, an occurrences file, a vocabulary or a run"
+KINDS = "a model folder or zip, a dump, a table of tokens, an occurrences file, a vocabulary or a run"
 
 
 def inspect(text: str, store: Path) -> dict[str, Any]:
@@ -38,9 +39,10 @@ def inspect(text: str, store: Path) -> dict[str, Any]:
         a JSON document with `kind` and `path`, and by kind:
         "model": fingerprint, layers (L), projection_dim, width (2P, or P of a forward model), dim, bidirectional,
         residual, input ("characters" or "words"), filters, highway_layers, max_characters (null for words), parameters,
-        vocabulary (words of the softmax or null), softmax (true or false), refused_by (other programs that cannot read
-        it: reader, reason), card.
+        vocabulary (words of the softmax or null), softmax (true or false), warm_state (the mark of how the warm state
+        is made today), refused_by (other programs that cannot read it: reader, reason), card.
         "dump": sentences, tokens, layers (L+1, null for one layer), width, dtype, attributes.
+        "token table": words (V), width (P), dtype, attributes.
         "occurrences": occurrences, sentences, words (number of occurrences each), senses, layers (L+1), width, dtype,
         attributes.
         "vocabulary": words, fingerprint, first.
@@ -66,7 +68,7 @@ def inspect(text: str, store: Path) -> dict[str, Any]:
 
 
 def _folder(path: Path) -> dict[str, Any]:
-    if (path / OPTIONS).is_file():
+    if holds_model(path):
         return _model(path)
     if (path / schema.MANIFEST).exists():
         return _run(path.resolve())
@@ -76,7 +78,7 @@ def _folder(path: Path) -> dict[str, Any]:
 
 
 def _model(path: Path) -> dict[str, Any]:
-    from toolkit.bilm.folder import SOFTMAX, load_model  # TensorFlow: only models need it
+    from toolkit.bilm.folder import load_model  # TensorFlow: only models need it
     from toolkit.bilm.readers import refusals
 
     model = load_model(path)
@@ -97,7 +99,8 @@ def _model(path: Path) -> dict[str, Any]:
         "max_characters": None if spec.reads_words else spec.max_characters,
         "parameters": int(sum(np.prod(variable.shape) for variable in model.bilm.variables)),
         "vocabulary": len(model.vocabulary) if model.vocabulary else None,
-        "softmax": (path / SOFTMAX).is_file(),
+        "softmax": model.has_softmax,
+        "warm_state": WARM_MARK,
         "refused_by": [vars(refusal) for refusal in refusals(spec)],
         "card": dict(model.card),
     }
@@ -123,22 +126,39 @@ def _hdf5(path: Path) -> dict[str, Any]:
         return _dump(path)
     if "RNN_0" in names:
         raise FormatError(f"{path} is the weights file of a model: inspect its folder, with {OPTIONS} beside it")
+    if "embedding" in names:
+        return _token_table(path)
     found = f"format {form!r}" if form is not None else f"datasets {', '.join(sorted(names)[:5]) or 'none'}"
     raise FormatError(f"{path} is an HDF5 file of another kind ({found}), not {KINDS}")
 
 
 def _dump(path: Path) -> dict[str, Any]:
-    with open_dump(path) as dump:
+    with open_embeddings(path) as dump:
         tokens = dump.attributes.get("tokens")
         return {
             "kind": "dump",
             "path": str(path),
             "sentences": len(dump),
-            "tokens": int(tokens) if tokens is not None else sum(sentence.shape[-2] for sentence in dump),
+            "tokens": int(tokens) if tokens is not None else sum(map(dump.n_tokens, range(len(dump)))),
             "layers": dump.n_layers,
             "width": dump.width,
             "dtype": str(dump[0].dtype),
             "attributes": _json(dump.attributes),
+        }
+
+
+def _token_table(path: Path) -> dict[str, Any]:
+    with open_hdf5(path, "table of tokens") as file, damage_reported(str(path)):
+        table = file["embedding"]
+        if not isinstance(table, h5py.Dataset) or table.ndim != 2 or table.dtype.kind != "f":
+            raise FormatError(f"{path} is no table of tokens: embedding should be numbers of the shape [words, width]")
+        return {
+            "kind": "token table",
+            "path": str(path),
+            "words": table.shape[0],
+            "width": table.shape[1],
+            "dtype": str(table.dtype),
+            "attributes": _json(dict(file.attrs)),
         }
 
 

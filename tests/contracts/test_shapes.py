@@ -17,7 +17,7 @@ from toolkit.bilm.spec import BiLMSpec
 from toolkit.cli.frame import by_direction
 from toolkit.config import Model, Settings, resolve
 from toolkit.embed.dump import dump
-from toolkit.embed.dumpfile import open_dump
+from toolkit.embed.dumpfile import open_embeddings
 from toolkit.errors import UsageError
 from toolkit.files import read_json
 from toolkit.inspection import inspect
@@ -162,7 +162,7 @@ def check_round_trip(shape: tuple, prepared: Prepared, folder: Path) -> None:
     assert document["unknown"] == (unknown if shape[0] == "words" else None) and unknown > 3
     expected = graph_layers(graph, vocabulary)
     oracle = Oracle(folder / "model" / "options.json", folder / "model" / "weights.hdf5")
-    with open_dump(folder / "dump.h5") as found:
+    with open_embeddings(folder / "dump.h5") as found:
         layers = np.stack(list(found))
     assert layers.shape == (len(SENTENCES), shape[1] + 1, TOKENS, model.spec.width)
     assert np.abs(layers - expected).max() <= TOLERANCE

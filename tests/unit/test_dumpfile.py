@@ -9,7 +9,7 @@ import pytest
 
 from toolkit.bilm.folder import load_model
 from toolkit.embed.dump import dump
-from toolkit.embed.dumpfile import open_dump
+from toolkit.embed.dumpfile import open_embeddings
 from toolkit.embed.dumpwriter import DumpWriter, choose_layers
 from toolkit.embed.encoder import Encoder
 from toolkit.errors import DataError, FormatError, UsageError
@@ -51,7 +51,7 @@ def test_a_dump_holds_what_the_encoder_gives_in_the_published_layout(model, text
             assert file[str(number)].dtype == np.float32
             np.testing.assert_allclose(file[str(number)][()], layers, atol=1e-6)
     assert (document["sentences"], document["tokens"], document["layers"]) == (3, 10, "all")
-    with open_dump(out) as read:
+    with open_embeddings(out) as read:
         assert read.attributes["model_fingerprint"] == model.fingerprint
         assert read.attributes["state"] == "warm"
 
@@ -62,7 +62,7 @@ def test_layers_and_dtype_are_kept_as_asked(model, text, tmp_path, layers, dtype
     out = tmp_path / "out.h5"
     dump(model, text, out, layers=layers, dtype=dtype)
     expected = [choose_layers(e, layers) for e in Encoder(model).encode([line.split() for line in LINES])]
-    with open_dump(out) as read:
+    with open_embeddings(out) as read:
         assert len(read) == 3
         for got, want in zip(read, expected, strict=True):
             assert got.dtype == dtype
@@ -75,7 +75,7 @@ def test_average_is_the_unweighted_mean_of_the_layers():
 
 
 def test_sentences_and_layers_are_read_by_index(whole):
-    with open_dump(whole) as read:
+    with open_embeddings(whole) as read:
         assert len(read) == 3
         assert (read.n_layers, read.width) == (3, 16)
         np.testing.assert_array_equal(read[-1], read[2])
@@ -123,7 +123,7 @@ def test_dumps_of_other_makers_are_read(tmp_path):
         for number in range(12):
             file[str(number)] = np.full((3, 2, 4), number, np.float32)
         file.create_dataset("sentence_to_index", (1,), dtype=h5py.string_dtype())[0] = json.dumps({"a b": "0"})
-    with open_dump(path) as read:
+    with open_embeddings(path) as read:
         assert [int(sentence[0, 0, 0]) for sentence in read] == list(range(12))
         assert read.attributes == {}
 
@@ -132,14 +132,14 @@ def test_unfinished_dumps_are_refused(whole):
     with h5py.File(whole, "r+") as file:
         del file.attrs["complete"]
     with pytest.raises(FormatError, match=r"unfinished \(3 sentences\)"):
-        open_dump(whole)
+        open_embeddings(whole)
 
 
 def test_dumps_that_lack_a_sentence_are_refused(whole):
     with h5py.File(whole, "r+") as file:
         del file["2"]
     with pytest.raises(FormatError, match="holds 2 sentences and promises 3"):
-        open_dump(whole)
+        open_embeddings(whole)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.05, 0.5, 0.95])
@@ -147,7 +147,7 @@ def test_dumps_that_were_cut_short_are_refused(whole, share):
     data = whole.read_bytes()
     whole.write_bytes(data[: int(len(data) * share)])
     with pytest.raises(FormatError, match=str(whole)):
-        open_dump(whole)
+        open_embeddings(whole)
 
 
 def test_damaged_bytes_never_give_another_kind_of_error(whole, tmp_path):
@@ -160,7 +160,7 @@ def test_damaged_bytes_never_give_another_kind_of_error(whole, tmp_path):
         damaged[place : place + 16] = rng.bytes(16)
         copy.write_bytes(damaged)
         try:
-            with open_dump(copy) as read:
+            with open_embeddings(copy) as read:
                 list(read)
         except FormatError:
             refused += 1
@@ -169,11 +169,11 @@ def test_damaged_bytes_never_give_another_kind_of_error(whole, tmp_path):
 
 def test_other_files_are_refused_with_the_reason(tmp_path, tiny_model):
     with pytest.raises(FormatError, match="no dump at"):
-        open_dump(tmp_path / "none.h5")
+        open_embeddings(tmp_path / "none.h5")
     text = tmp_path / "text.h5"
     text.write_text("not HDF5 at all")
     with pytest.raises(FormatError, match="not a readable HDF5 file"):
-        open_dump(text)
+        open_embeddings(text)
     weights = shutil.copy(tiny_model / "weights.hdf5", tmp_path)
     with pytest.raises(FormatError, match="is no dump, it holds 'CNN'"):
-        open_dump(weights)
+        open_embeddings(weights)
