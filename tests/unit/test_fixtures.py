@@ -14,8 +14,12 @@ import pytest
 from toolkit.bilm.folder import load_model
 from toolkit.embed.encoder import Encoder
 
-TOLERANCE = 1e-5
+TOLERANCE = 2e-6  # the golden arrays are float32 of TensorFlow 1
 BROKEN = 0.05  # far above the tolerance: what a real mistake in the arithmetic costs at least
+
+# How many times closer than zero the warm state comes to carried states: mean |difference| from the golden top layers,
+# all sentences but the first of each stream, which starts cold upstream too. Measured: 350 and 7.7.
+CLOSER = {"bilm-tf": 50, "allennlp": 4}
 
 SETS = {
     "bilm-tf": ("bilm-tf/model", "lm_embeddings_sentences.json"),
@@ -54,6 +58,17 @@ def differences(model: Path, rows: list, expected: list, state: str = "stateful"
     )
 
 
+def distances(model: Path, rows: list, expected: list, state: str) -> float:
+    """The mean absolute difference of all sentences that do not begin a stream."""
+    encoder = Encoder(load_model(model), state)
+    parts = [
+        np.abs(layers[-1] - top).ravel()
+        for row, tops in zip(rows, expected, strict=True)
+        for layers, top in zip(encoder.encode(row[1:]), tops[1:], strict=True)
+    ]
+    return float(np.concatenate(parts).mean())
+
+
 def cells(model: Path) -> list[str]:
     return [f"RNN_{d}/RNN/MultiRNNCell/Cell{layer}/LSTMCell" for d in range(2) for layer in range(2)]
 
@@ -88,9 +103,13 @@ def test_forgetting_the_state_between_sentences_would_be_noticed(golden):
     assert worst[:, 1:].max() > BROKEN
 
 
-def test_warm_state_comes_closer_to_carried_states_than_zero(golden):
-    warm, zero = differences(*golden, state="warm"), differences(*golden, state="zero")
-    assert warm[:, 1:].mean() < zero[:, 1:].mean() / 3
+@pytest.mark.parametrize("golden", SETS, indirect=True)
+def test_warm_state_comes_closer_to_carried_states_than_zero(golden, request, record_property):
+    name = request.node.callspec.params["golden"]
+    distance = {state: distances(*golden, state) for state in ("warm", "zero")}
+    factor = distance["zero"] / distance["warm"]
+    record_property("times_closer", factor)
+    assert factor > CLOSER[name]
 
 
 def test_token_table_equals_the_golden_one(shared_data, tmp_path):

@@ -1,8 +1,6 @@
 """Models that read words: rows of a table, `<UNK>` for words outside it, and steps that move what they read."""
 
 import json
-import shutil
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -114,12 +112,3 @@ def test_a_table_of_another_size_is_refused_with_both_shapes(words_model: Path) 
     (words_model / "options.json").write_text(json.dumps(options | {"n_tokens_vocab": 9}))
     with pytest.raises(FormatError, match=r"embedding has the shape \(6, 8\), options\.json asks for \(9, 8\)"):
         load_model(words_model)
-
-
-def test_a_zip_of_it_is_refused(words_model: Path, tmp_path: Path) -> None:
-    shutil.move(words_model / "weights.hdf5", words_model / "model.hdf5")
-    with zipfile.ZipFile(tmp_path / "model.zip", "w") as archive:
-        for name in ("options.json", "model.hdf5", "vocab.txt"):
-            archive.write(words_model / name, name)
-    with pytest.raises(FormatError, match="reads words, which a zip cannot bring: unpack it"):
-        load_model(tmp_path / "model.zip")

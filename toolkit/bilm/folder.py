@@ -1,8 +1,6 @@
 """A model on disk: a folder (or NLPL zip) with options.json, one weights file, and what else belongs to the model."""
 
-import io
-import json
-import zipfile
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,17 +10,17 @@ import h5py
 import numpy as np
 
 from toolkit.bilm.model import BiLM
+from toolkit.bilm.modelfiles import CARD, OPTIONS, SOFTMAX, VOCABULARY, WEIGHTS, ModelFiles
 from toolkit.bilm.readers import refusals
 from toolkit.bilm.spec import BiLMSpec
-from toolkit.bilm.weights import read_weights, weights_fingerprint, write_weights
+from toolkit.bilm.warming import WARM_MARK
+from toolkit.bilm.weights import Source, read_weights, weights_fingerprint, write_weights
 from toolkit.errors import FormatError, UsageError
-from toolkit.files import atomic_folder, read_json, write_json
-from toolkit.hdf5 import writing_hdf5
+from toolkit.files import atomic_folder, write_json
+from toolkit.hdf5 import DAMAGE, writing_hdf5
 from toolkit.text.vocab import Vocabulary
 
-OPTIONS, WEIGHTS, VOCABULARY, CARD = "options.json", "weights.hdf5", "vocab.txt", "card.json"
-# Not "*.hdf5": other readers take the first *.hdf5 of a folder for the weights.
-SOFTMAX = "softmax.h5"
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -58,8 +56,8 @@ class Model:
 
     @property
     def has_softmax(self) -> bool:
-        """Whether the folder brings an output layer with its vocabulary."""
-        return self.vocabulary is not None and (self.path / SOFTMAX).is_file()
+        """Whether the folder or zip brings an output layer with its vocabulary."""
+        return self.vocabulary is not None and SOFTMAX in ModelFiles(self.path).names
 
     def softmax(self) -> Softmax:
         """Read the output layer.
@@ -68,17 +66,18 @@ class Model:
             UsageError: the model came without one, or without its vocabulary.
             FormatError: the file is damaged or does not fit the vocabulary.
         """
-        path = self.path / SOFTMAX
+        files = ModelFiles(self.path)
         if not self.has_softmax:
             raise UsageError(f"{self.path} holds no softmax ({SOFTMAX} with {VOCABULARY}): it cannot score text")
+        where = files.where(SOFTMAX)
         try:
-            with h5py.File(path, "r") as file:
+            with h5py.File(files.hdf5(SOFTMAX), "r") as file:
                 softmax = Softmax(file["softmax/W"][()], file["softmax/b"][()])
-        except (OSError, KeyError) as error:
-            raise FormatError(f"{path} is not a readable softmax file ({error})") from None
+        except DAMAGE as error:
+            raise FormatError(f"{where} is not a readable softmax file ({error})") from None
         expected = (len(self.vocabulary), self.spec.projection_dim)
         if softmax.weight.shape != expected or softmax.bias.shape != expected[:1]:
-            raise FormatError(f"{path}: W has the shape {softmax.weight.shape}, {VOCABULARY} asks for {expected}")
+            raise FormatError(f"{where}: W has the shape {softmax.weight.shape}, {VOCABULARY} asks for {expected}")
         return softmax
 
 
@@ -90,75 +89,93 @@ def save_model(folder: Path, bilm: BiLM, vocabulary: Vocabulary, softmax: Softma
         bilm: the weights.
         vocabulary: the words of the softmax.
         softmax: the output layer, kept apart from the published weights.
-        card: what the model is and how it was made, as JSON; `refused_by` is added to it, a reader and a reason for
-            each other program that cannot read the shape.
+        card: what the model is and how it was made, as JSON; see `full_card`.
     """
-    mark = weights_fingerprint(bilm)
+    document = full_card(bilm, card)
     with atomic_folder(folder) as temporary:
         write_json(temporary / OPTIONS, bilm.spec.to_options())
         with writing_hdf5(temporary / WEIGHTS) as file:
             write_weights(bilm, file)
         with writing_hdf5(temporary / SOFTMAX) as file:
-            file["softmax/W"], file["softmax/b"] = softmax.weight, softmax.bias
+            write_softmax(softmax, file)
         vocabulary.save(temporary / VOCABULARY)
-        refused = [vars(refusal) for refusal in refusals(bilm.spec)]
-        write_json(temporary / CARD, {**card, "fingerprint": mark, "refused_by": refused})
-    return mark
+        write_json(temporary / CARD, document)
+    return document["fingerprint"]
 
 
-def weights_file(folder: Path) -> Path:
-    """Return the one weights file of a model folder.
+def write_softmax(softmax: Softmax, file: h5py.File) -> None:
+    """Write an output layer as `Model.softmax` reads it."""
+    file["softmax/W"], file["softmax/b"] = softmax.weight, softmax.bias
 
-    Raises:
-        FormatError: the folder has no options.json, no weights file, or more than one.
+
+def full_card(bilm: BiLM, card: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a card with what follows from the weights.
+
+    That is `fingerprint`; `warm_state`, the mark of how the warm state is made, without which the fingerprint does not
+    say which warm vectors the weights give; and `refused_by`, a reader and a reason for each other program that cannot
+    read the shape.
     """
-    if not (folder / OPTIONS).is_file():
-        raise FormatError(f"{folder} is no model folder: {OPTIONS} is missing")
-    found = [path for path in sorted(folder.glob("*.hdf5")) if "softmax" not in path.name]
-    named = [path for path in found if path.name in (WEIGHTS, "model.hdf5")]
-    if not found:
-        raise FormatError(f"{folder} holds {OPTIONS} but no weights (*.hdf5): copy the weights file beside it")
-    if len(named or found) > 1:
-        raise FormatError(f"{folder} holds several weights files ({', '.join(p.name for p in found)}): keep one")
-    return (named or found)[0]
+    return {
+        **card,
+        "fingerprint": weights_fingerprint(bilm),
+        "warm_state": WARM_MARK,
+        "refused_by": [vars(refusal) for refusal in refusals(bilm.spec)],
+    }
 
 
 def load_model(path: Path) -> Model:
     """Load a model from a folder in the published layout or from a zip in the NLPL layout (not unpacked to disk).
 
+    Options without `char_cnn` make a model that reads words: the rows of `embedding`, which lies among the weights or,
+    as a cached token table of bilm-tf or `toolkit embed-tokens`, in a file of its own beside them.
+
+    Args:
+        path: options.json (or `<name>_options.json`), the weights as the one *.hdf5 with LSTMs, and where there is one
+            vocab.txt or vocab.txt.gz.
+
     Raises:
         FormatError: something is missing, damaged or does not fit; the message names the file.
     """
-    path = Path(path)
-    if path.is_dir():
-        weights = weights_file(path)
-        bilm = BiLM(BiLMSpec.from_options(read_json(path / OPTIONS)))
-        read_weights(bilm, str(weights), str(weights))
-        vocabulary = Vocabulary.load(path / VOCABULARY) if (path / VOCABULARY).is_file() else None
-        rows = bilm.spec.n_words
-        if rows is not None and vocabulary is not None and len(vocabulary) != rows:
-            raise FormatError(
-                f"{path / VOCABULARY} holds {len(vocabulary)} words, n_tokens_vocab of {OPTIONS} is {rows}"
-            )
-        card = read_json(path / CARD) if (path / CARD).is_file() else {}
-        return Model(bilm, vocabulary, card, weights_fingerprint(bilm), path)
-    if zipfile.is_zipfile(path):
-        return _load_zip(path)
-    raise FormatError(f"{path} is neither a model folder nor a zip of one")
+    files = ModelFiles(path)
+    options = files.json(files.options)
+    source, table = _source(files, files.weights), None
+    if options.get("char_cnn") is None:
+        options, table = _words_as_input(files, options, source)
+    bilm = BiLM(BiLMSpec.from_options(options), seed=None)
+    read_weights(bilm, source, table)
+    card = files.json(CARD) if CARD in files.names else {}
+    if card.get("warm_state", WARM_MARK) != WARM_MARK:
+        logger.warning("%s: another warm state than today's stood when it was made: dump its vectors again", files.path)
+    return Model(bilm, _vocabulary(files, bilm.spec), card, weights_fingerprint(bilm), files.path)
 
 
-def _load_zip(path: Path) -> Model:
-    """The NLPL layout: options.json and model.hdf5 at the top level; its vocab.txt, if any, is not of a softmax."""
-    with zipfile.ZipFile(path) as archive:
-        try:
-            options = json.loads(archive.read(OPTIONS))
-            weights = io.BytesIO(archive.read("model.hdf5"))
-        except KeyError:
-            raise FormatError(f"{path} is no NLPL model: it lacks {OPTIONS} or model.hdf5 at the top level") from None
-        except (ValueError, zipfile.BadZipFile) as error:
-            raise FormatError(f"{path} is damaged ({error})") from None
-    bilm = BiLM(BiLMSpec.from_options(options))
-    if bilm.spec.reads_words:
-        raise FormatError(f"{path} holds a model that reads words, which a zip cannot bring: unpack it to a folder")
-    read_weights(bilm, weights, f"{path}:model.hdf5")
-    return Model(bilm, None, {}, weights_fingerprint(bilm), path)
+def _source(files: ModelFiles, name: str) -> Source:
+    return Source(files.hdf5(name), files.where(name))
+
+
+def _words_as_input(files: ModelFiles, options: dict, source: Source) -> tuple[dict, Source | None]:
+    """The options with `n_tokens_vocab`, and the file beside the weights that holds the table, if one does."""
+    table = None
+    if source.shape("embedding") is None and files.token_table:
+        table = _source(files, files.token_table)
+    shape = (table or source).shape("embedding")
+    return ({"n_tokens_vocab": shape[0]} if shape else {}) | options, table
+
+
+def _vocabulary(files: ModelFiles, spec: BiLMSpec) -> Vocabulary | None:
+    """The words of the softmax or of the input; None where there are none, or a list that no softmax can have."""
+    name = files.vocabulary
+    if name is None:
+        return None
+    where = files.where(name)
+    try:
+        vocabulary = Vocabulary.parse(files.read(name), where)
+    except FormatError as error:
+        if spec.reads_words or SOFTMAX in files.names:
+            raise
+        # Published models bring any word list here, which other programs use to cache character ids.
+        logger.info("%s is not needed and left aside: %s", where, error)
+        return None
+    if spec.n_words not in (None, len(vocabulary)):
+        raise FormatError(f"{where} holds {len(vocabulary)} words, n_tokens_vocab of {OPTIONS} is {spec.n_words}")
+    return vocabulary

@@ -10,6 +10,8 @@ from toolkit.config import Model
 from toolkit.errors import FormatError, UsageError
 from toolkit.text.chars import N_CHARACTERS
 
+MIN_CHARACTERS = 3  # begin of word, the mark of a sentence, end of word
+
 
 @dataclass(frozen=True)
 class BiLMSpec:
@@ -113,7 +115,7 @@ class BiLMSpec:
                 )
         except KeyError as error:
             raise FormatError(f"options.json lacks the key {error.args[0]!r}") from None
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, AttributeError, OverflowError) as error:
             raise FormatError(f"options.json holds a value of the wrong kind: {error}") from None
         if n_characters not in (N_CHARACTERS - 1, N_CHARACTERS):
             raise FormatError(f"options.json says n_characters {n_characters}; byte-level models have 261 or 262")
@@ -185,6 +187,13 @@ class BiLMSpec:
 
     def problem(self) -> str | None:
         """Say which values do not fit together, None where all do."""
+        for name in ("dim", "projection_dim", "n_layers", "n_words" if self.reads_words else "char_dim"):
+            if getattr(self, name) < 1:
+                return f"{name} is {getattr(self, name)}: it must be 1 at least"
+        if min((number for pair in self.filters for number in pair), default=1) < 1:
+            return f"filters holds a width or number below 1: {list(self.filters)}"
+        if not self.reads_words and self.max_characters < MIN_CHARACTERS:
+            return f"max_characters_per_token is {self.max_characters}: a sentence mark takes {MIN_CHARACTERS}"
         if self.activation not in ("relu", "tanh"):
             return f"activation is {self.activation!r}; known are 'relu' and 'tanh'"
         if not self.reads_words and not self.filters:

@@ -3,6 +3,8 @@
 import hashlib
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import BinaryIO
 
 import h5py
@@ -11,6 +13,37 @@ import numpy as np
 from toolkit.bilm.backend import tf
 from toolkit.bilm.model import BiLM
 from toolkit.errors import FormatError
+from toolkit.hdf5 import DAMAGE
+
+
+@dataclass(frozen=True)
+class Source:
+    """An HDF5 file to read.
+
+    Attributes:
+        file: its path, or its content in memory.
+        where: how messages call it.
+    """
+
+    file: str | BinaryIO
+    where: str
+
+    def opened(self) -> h5py.File:
+        """Open it.
+
+        Raises:
+            FormatError: it is no HDF5 file, or cut short.
+        """
+        try:
+            return h5py.File(self.file, "r")
+        except DAMAGE as error:
+            raise FormatError(f"{self.where} is not a readable HDF5 file ({error})") from None
+
+    def shape(self, name: str) -> tuple[int, ...] | None:
+        """Return the shape of a dataset, None where there is no such dataset."""
+        with self.opened() as file:
+            stored = file.get(name)
+            return stored.shape if isinstance(stored, h5py.Dataset) else None
 
 
 def datasets(bilm: BiLM) -> Iterator[tuple[str, tf.Variable, tuple | None]]:
@@ -45,36 +78,41 @@ def write_weights(bilm: BiLM, file: h5py.File) -> None:
         file.create_dataset(name, data=value if part is None else value[part])
 
 
-def read_weights(bilm: BiLM, source: str | BinaryIO, where: str) -> None:
+def read_weights(bilm: BiLM, source: Source, table: Source | None = None) -> None:
     """Fill a biLM's variables from a published file.
 
     Args:
         bilm: gets the weights.
-        source: a path or an open binary file.
-        where: how messages call the file.
+        source: the file.
+        table: of a model that reads words, another file that holds its `embedding`; None for the same file.
 
     Raises:
-        FormatError: the file is no HDF5, lacks a dataset, or one has another shape than options.json asks for.
+        FormatError: a file is no HDF5 or damaged, lacks a dataset, or one has another shape than options.json asks for.
     """
-    try:
-        file = h5py.File(source, "r")
-    except OSError as error:
-        raise FormatError(f"{where} is not a readable HDF5 file ({error})") from None
-    with file:
-        values: dict[int, tuple[tf.Variable, np.ndarray]] = {}
+    values: dict[int, tuple[tf.Variable, np.ndarray]] = {}
+    with ExitStack() as stack:
+        file = stack.enter_context(source.opened())
+        other = stack.enter_context(table.opened()) if table else file
         for name, variable, part in datasets(bilm):
-            if not isinstance(file.get(name), h5py.Dataset):
-                raise FormatError(f"{where} lacks the dataset {name!r} that options.json asks for")
+            place, holder = (table or source, other) if name == "embedding" else (source, file)
             _, value = values.setdefault(id(variable), (variable, variable.numpy()))
-            target = value if part is None else value[part]
-            stored = file[name]
-            if stored.shape != target.shape:
-                raise FormatError(f"{where}: {name} has the shape {stored.shape}, options.json asks for {target.shape}")
-            target[...] = stored[()]
+            _read(holder, name, value if part is None else value[part], place.where)
     for variable, value in values.values():
         if not np.isfinite(value).all():
-            raise FormatError(f"{where} holds weights that are not finite numbers")
+            raise FormatError(f"{source.where} holds weights that are not finite numbers")
         variable.assign(value)
+
+
+def _read(file: h5py.File, name: str, target: np.ndarray, where: str) -> None:
+    try:
+        stored = file.get(name)
+        if not isinstance(stored, h5py.Dataset):
+            raise FormatError(f"{where} lacks the dataset {name!r} that options.json asks for")
+        if stored.shape != target.shape:
+            raise FormatError(f"{where}: {name} has the shape {stored.shape}, options.json asks for {target.shape}")
+        target[...] = stored[()]
+    except DAMAGE as error:
+        raise FormatError(f"{where} is damaged at {name} ({error})") from None
 
 
 def weights_fingerprint(bilm: BiLM) -> str:

@@ -4,12 +4,11 @@ import difflib
 import zipfile
 from pathlib import Path
 
+from toolkit.bilm.modelfiles import OPTIONS, holds_model
 from toolkit.errors import FormatError, UsageError
 from toolkit.runs import schema
 from toolkit.runs.find import find_run
 from toolkit.runs.reader import RunSummary, summarise
-
-OPTIONS = "options.json"
 
 
 def resolve_model(text: str, store: Path) -> Path:
@@ -39,7 +38,7 @@ def resolve_model(text: str, store: Path) -> Path:
 
 
 def _from_folder(folder: Path) -> Path:
-    if (folder / OPTIONS).is_file():
+    if holds_model(folder):
         return folder
     if (folder / schema.MANIFEST).is_file():
         return _from_run(summarise(folder.resolve()))

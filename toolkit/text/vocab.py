@@ -1,6 +1,8 @@
 """The vocabulary file: the words that the softmax predicts, one a line."""
 
-from collections.abc import Sequence
+import gzip
+import zlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +14,46 @@ BOS, EOS, UNK = "<S>", "</S>", "<UNK>"
 SPECIALS = (BOS, EOS, UNK)
 IGNORED = "!!!MAXTERMID"  # a line of some published files that takes no id
 RESERVED = (*SPECIALS, IGNORED)  # what a word of a corpus cannot be
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a file of words.
+
+    Raises:
+        FormatError: it is missing.
+    """
+    try:
+        return Path(path).read_bytes()
+    except FileNotFoundError:
+        raise FormatError(f"{path} is missing") from None
+
+
+def numbered_words(data: bytes, where: str) -> Iterator[tuple[int, str]]:
+    """Yield line number, from 1, and word of a file in the published format: UTF-8, one token a line, line feeds.
+
+    Only the line feed ends a line: published files hold tokens that are a no-break space or another Unicode blank. A
+    line `!!!MAXTERMID` is skipped, as bilm-tf does.
+
+    Args:
+        data: the content, packed where `where` ends in .gz.
+        where: how messages call the file.
+
+    Raises:
+        FormatError: it is damaged, not UTF-8, or a line is blank.
+    """
+    try:
+        text = (gzip.decompress(data) if where.endswith(".gz") else data).decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise FormatError(f"{where}, line {line}: byte 0x{error.object[error.start]:02x} is not UTF-8") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise FormatError(f"{where} is damaged ({error})") from None
+    for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
+        word = line.removesuffix("\r")
+        if not word.strip(" \t"):
+            raise FormatError(f"{where}, line {number} is blank: a vocabulary has one word a line")
+        if word != IGNORED:
+            yield number, word
 
 
 class Vocabulary:
@@ -40,36 +82,31 @@ class Vocabulary:
 
     @classmethod
     def load(cls, path: Path) -> "Vocabulary":
-        """Read the published format: UTF-8, one token a line, ended by a line feed.
-
-        Only the line feed ends a line: published files hold tokens that are a no-break space or another Unicode blank.
+        """Read the published format: see `parse`.
 
         Args:
-            path: the file.
+            path: the file, plain or .gz.
 
         Raises:
-            FormatError: the file is missing or not UTF-8; a line is blank; a word stands twice; or `<S>`, `</S>` or
-                `<UNK>` is missing, without which a softmax has no row for them.
+            FormatError: the file is missing, or as `parse`.
         """
-        try:
-            text = Path(path).read_bytes().decode("utf-8")
-        except FileNotFoundError:
-            raise FormatError(f"{path} is missing") from None
-        except UnicodeDecodeError as error:
-            line = error.object.count(b"\n", 0, error.start) + 1
-            raise FormatError(f"{path}, line {line}: byte 0x{error.object[error.start]:02x} is not UTF-8") from None
+        return cls.parse(read_bytes(path), str(path))
+
+    @classmethod
+    def parse(cls, data: bytes, where: str) -> "Vocabulary":
+        """Take the content of a file in the published format: see `numbered_words`.
+
+        Raises:
+            FormatError: as `numbered_words`; a word stands twice; or `<S>`, `</S>` or `<UNK>` is missing, without which
+                a softmax has no row for them.
+        """
         first_line: dict[str, int] = {}
-        for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
-            word = line.removesuffix("\r")
-            if not word.strip(" \t"):
-                raise FormatError(f"{path}, line {number} is blank: a vocabulary has one word a line")
-            if word == IGNORED:
-                continue
+        for number, word in numbered_words(data, where):
             if word in first_line:
-                raise FormatError(f"{path}, line {number}: {word!r} stands on line {first_line[word]} already")
+                raise FormatError(f"{where}, line {number}: {word!r} stands on line {first_line[word]} already")
             first_line[word] = number
         if missing := [word for word in SPECIALS if word not in first_line]:
-            raise FormatError(f"{path} lacks {', '.join(missing)}: the softmax needs <S>, </S> and <UNK>")
+            raise FormatError(f"{where} lacks {', '.join(missing)}: the softmax needs <S>, </S> and <UNK>")
         return cls(list(first_line))
 
     @classmethod
@@ -98,9 +135,13 @@ class Vocabulary:
             raise UsageError(f"no word of the corpus occurs vocabulary.min_count = {min_count} times: lower it")
         return cls([*SPECIALS, *chosen])
 
+    def to_text(self) -> str:
+        """Return the published format: a word a line."""
+        return "".join(f"{word}\n" for word in self.words)
+
     def save(self, path: Path) -> None:
         """Write the published format atomically."""
-        write_text(path, "".join(f"{word}\n" for word in self.words))
+        write_text(path, self.to_text())
 
     def __len__(self) -> int:
         return len(self.words)
