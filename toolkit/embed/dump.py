@@ -9,7 +9,7 @@ from toolkit.bilm.folder import Model
 from toolkit.embed.dumpwriter import DumpWriter, check_layers, choose_layers
 from toolkit.embed.encoder import Encoder
 from toolkit.embed.reading import check_text, tokenised_lines
-from toolkit.embed.states import StateMode
+from toolkit.embed.states import StateMode, state_mark
 from toolkit.errors import DataError, UsageError
 from toolkit.memory import peak_memory_mb
 from toolkit.progress import Progress
@@ -40,7 +40,7 @@ def dump(
     Returns:
         the JSON document: output, sentences, tokens, unknown (how many of them a model that reads words took for
         `<UNK>`, null for one that reads characters), seconds, tokens_per_second, peak_memory_mb, model_fingerprint,
-        state, layers, dtype.
+        state, state_mark (see `state_mark`), layers, dtype.
 
     Raises:
         UsageError: `file` is missing, `out` exists, or there are no such layers.
@@ -51,7 +51,13 @@ def dump(
     if out.exists():
         raise UsageError(f"{out} exists already: remove it or give another -o")
     encoder = Encoder(model, state, batch_tokens)
-    attributes = {"model_fingerprint": model.fingerprint, "state": state, "layers": layers, "dtype": dtype}
+    attributes = {
+        "model_fingerprint": model.fingerprint,
+        "state": state,
+        "state_mark": state_mark(state),
+        "layers": layers,
+        "dtype": dtype,
+    }
     started = time.monotonic()
     sentences = tokens = 0
     unknown = 0 if model.spec.reads_words else None
