@@ -25,6 +25,7 @@ class Paths(Section):
     runs: Path = Path("runs")
     cache: Path | None = None
     data: Path | None = None
+    tasks: Path | None = None
 
 
 class Text(Section):
@@ -99,6 +100,7 @@ class Embed(Section):
     state: Literal["warm", "zero", "stateful"] = "warm"
     layers: str = "all"
     dtype: Literal["float32", "float16"] = "float32"
+    compute: Literal["float32", "bfloat16"] = "float32"
     batch_tokens: int = Field(4096, ge=1)
 
 

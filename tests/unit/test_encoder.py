@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from oracle import Oracle, write_random_model
 
 from toolkit.bilm.folder import load_model
+from toolkit.bilm.inference import Inference
 from toolkit.bilm.warming import PASSES, WARMING
 from toolkit.embed.encoder import Encoder
 from toolkit.embed.states import state_mark
@@ -166,8 +167,8 @@ def test_any_words_equal_the_oracle(tiny_model, model, words):
 
 
 def test_the_word_cache_starts_afresh_when_full_and_changes_nothing(model):
-    expected = TokenTable(model.bilm).vectors([str(i) for i in range(40)])
-    table = TokenTable(model.bilm, cache_bytes=10 * 4 * model.spec.projection_dim)
+    expected = TokenTable(Inference(model.bilm)).vectors([str(i) for i in range(40)])
+    table = TokenTable(Inference(model.bilm), cache_bytes=10 * 4 * model.spec.projection_dim)
     assert table.capacity == 10
     for first in (0, 4, 0, 12, 30):
         words = [str(i) for i in range(first, first + 8)]
@@ -178,3 +179,21 @@ def test_the_word_cache_starts_afresh_when_full_and_changes_nothing(model):
 def test_an_unknown_state_is_named(model):
     with pytest.raises(UsageError, match="unknown state 'wram': did you mean 'warm'"):
         Encoder(model, "wram")
+
+
+def test_a_long_line_in_pieces_equals_the_whole(tmp_path) -> None:
+    model = load_model(write_random_model(tmp_path, 3))
+    line = [f"w{i % 37}" for i in range(700)]
+    sentences = [["short"], line, ["another", "one"]]
+    (_, whole, _), (_, pieces, _) = (list(Encoder(model, batch_tokens=size).encode(sentences)) for size in (4096, 64))
+    assert pieces.shape == (model.spec.n_layers + 1, 700, model.spec.width)
+    np.testing.assert_allclose(pieces, whole, atol=1e-6)
+
+
+def test_bfloat16_products_stay_near_float32(tmp_path) -> None:
+    model = load_model(write_random_model(tmp_path, 3))
+    sentences = [[f"word{i}", "and", "more"] * (1 + i % 4) for i in range(40)]  # rows enough to be compiled
+    exact, rough = (list(Encoder(model, compute=compute).encode(sentences)) for compute in ("float32", "bfloat16"))
+    errors = [np.linalg.norm(a - b) / np.linalg.norm(a) for a, b in zip(exact, rough, strict=True)]
+    assert 0 < max(errors) < 2e-2
+    assert rough[0].dtype == np.float32

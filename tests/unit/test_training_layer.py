@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 from toolkit.bilm.backend import tf
+from toolkit.bilm.char_cnn_groups import group_widths
 from toolkit.bilm.lstm import clip, gates
 from toolkit.bilm.lstm_training import training_layer
 from toolkit.bilm.model import BiLM
 from toolkit.bilm.spec import BiLMSpec
 from toolkit.config import Pretrain
-from toolkit.pretrain.batches import group_widths
 from toolkit.pretrain.graph import TrainingGraph
 from toolkit.text.chars import char_rows
 

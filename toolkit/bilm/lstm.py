@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from toolkit.bilm.backend import tf
+from toolkit.bilm.compiled import logistic
 from toolkit.bilm.spec import BiLMSpec
 
 
@@ -35,58 +36,77 @@ def clip(x: tf.Tensor, bound: float | None) -> tf.Tensor:
     return x if bound is None else tf.clip_by_value(x, tf.cast(-bound, x.dtype), tf.cast(bound, x.dtype))
 
 
-def gates(
-    z: tf.Tensor, c: tf.Tensor, cell_clip: float | None, sigmoid: Callable[[tf.Tensor], tf.Tensor] = tf.sigmoid
-) -> tuple[tf.Tensor, ...]:
+def gates(z: tf.Tensor, c: tf.Tensor, cell_clip: float | None) -> tuple[tf.Tensor, ...]:
     """The element-wise part of one LSTM step (design of TensorFlow's LSTMCell, gates in the order i, j, f, o).
 
     Args:
         z: float32 [R, B, 4D], kernel product plus bias.
         c: float32 [R, B, D], the cell before the step.
         cell_clip: see `BiLMSpec`.
-        sigmoid: the form of it that is fastest where this runs.
 
     Returns:
         the four activated gates, the cell behind the step and the output before projection, each [R, B, D].
     """
     i, j, f, o = tf.split(z, 4, -1)
-    i, j, f, o = sigmoid(i), tf.tanh(j), sigmoid(f + 1.0), sigmoid(o)
+    i, j, f, o = logistic(i), tf.tanh(j), logistic(f + 1.0), logistic(o)
     c = clip(f * c + i * j, cell_clip)
     return i, j, f, o, c, o * tf.tanh(c)
 
 
 def run_layer(
-    layer: LSTMLayer, spec: BiLMSpec, x: tf.Tensor, mask: tf.Tensor, c: tf.Tensor, h: tf.Tensor
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Run one layer over padded sequences, all directions at once.
+    x: tf.Tensor,
+    states: tuple[tf.Tensor, tf.Tensor],
+    weights: tuple[tf.Tensor, ...],
+    spec: BiLMSpec,
+    chains: int = 1,
+    wrap: Callable[[Callable], Callable] = lambda function: function,
+) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
+    """Run one layer over sequences, all directions side by side.
 
     Args:
-        x: float32 [T, R, B, P], the backward half already reversed over each true length.
-        mask: bool [T, B, 1], false at padding: states pass it unchanged, outputs are zero there.
-        c, h: float32 [R, B, D] and [R, B, P], the states to start from.
+        x: [T, R, B, P] in the dtype of the products, the backward half reversed already.
+        states: cells float32 [R, B, D] and outputs [R, B, P] to start from.
+        weights: kernel [R, 2P, 4D], bias float32 [R, 4D] and, where there is one, projection [R, D, P].
+        spec: the shape of the biLM.
+        chains: 1 multiplies all directions in one product; R runs each as a recurrence of its own.
+        wrap: is applied to the element-wise piece; `compiled` makes it fast for batches that come again.
 
     Returns:
-        outputs [T, R, B, P] without the residual, and the two states behind each sequence's last token.
+        outputs [T, R, B, P] without the residual, in the dtype of x, and the states behind the last step: where a
+        sequence is shorter than T, padded behind, its outputs are right and its states are not.
     """
-    r, d, p = spec.directions, spec.dim, spec.projection_dim
-    outputs = tf.TensorArray(tf.float32, tf.shape(x)[0], element_shape=[r, None, p])
-    bias = layer.bias[:, None]
+    time, dtype, d, p = tf.shape(x)[0], x.dtype, spec.dim, spec.projection_dim
+    # Without a projection there is nothing that proj_clip would clip, as in TensorFlow's LSTMCell.
+    bound = spec.proj_clip if spec.has_projection else None
 
-    def step(t: tf.Tensor, c: tf.Tensor, h: tf.Tensor, outputs: tf.TensorArray) -> tuple:
-        z = tf.matmul(tf.concat([x[t], h], -1), layer.kernel) + bias
-        *_, new_c, m = gates(z, c, spec.cell_clip)
-        # Without a projection there is nothing that proj_clip would clip, as in TensorFlow's LSTMCell.
-        new_h = m if layer.projection is None else clip(tf.matmul(m, layer.projection), spec.proj_clip)
-        keep = mask[t]
-        outputs = outputs.write(t, tf.where(keep, new_h, 0.0))
-        return t + 1, tf.where(keep, new_c, c), tf.where(keep, new_h, h), outputs
+    @wrap
+    def cell(z: tf.Tensor, bias: tf.Tensor, c: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        *_, c, m = gates(tf.cast(z, tf.float32) + bias[:, None], c, spec.cell_clip)
+        return c, tf.cast(m, dtype)
 
-    length = tf.shape(x)[0]
-    shapes = (tf.TensorShape([]), tf.TensorShape([r, None, d]), tf.TensorShape([r, None, p]))
-    _, c, h, outputs = tf.while_loop(
-        lambda t, *_: t < length, step, (0, c, h, outputs), shape_invariants=(*shapes, tf.TensorShape(None))
-    )
-    return outputs.stack(), c, h
+    number = min(chains, spec.directions)
+    xs, cells, outputs = tf.split(x, number, 1), tf.split(states[0], number), tf.split(states[1], number)
+    kernels, biases, *projections = (tf.split(weight, number) for weight in weights)
+
+    def step(t: tf.Tensor, chains: list[tuple]) -> tuple:
+        following = []
+        for n, (c, h, written) in enumerate(chains):
+            entering = tf.concat([xs[n][t], h], -1)
+            c, m = cell(tf.matmul(entering, kernels[n]), biases[n], c)
+            h = clip(tf.matmul(m, projections[0][n]) if projections else m, bound)
+            following.append((c, h, written.write(t, h)))
+        return t + 1, following
+
+    r = spec.directions // number
+    start = [
+        (c, tf.cast(h, dtype), tf.TensorArray(dtype, time, element_shape=[r, None, p]))
+        for c, h in zip(cells, outputs, strict=True)
+    ]
+    shapes = [(tf.TensorShape([r, None, d]), tf.TensorShape([r, None, p]), tf.TensorShape(None))] * number
+    _, ended = tf.while_loop(lambda t, _: t < time, step, (0, start), shape_invariants=(tf.TensorShape([]), shapes))
+    cells, outputs, written = zip(*ended, strict=True)
+    y = tf.concat([array.stack() for array in written], 1)
+    return y, (tf.concat(cells, 0), tf.concat(outputs, 0))
 
 
 def _glorot(rng: np.random.Generator, directions: int, rows: int, columns: int) -> np.ndarray:

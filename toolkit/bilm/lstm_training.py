@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from toolkit.bilm.backend import tf
-from toolkit.bilm.compiled import compiled, logistic
+from toolkit.bilm.compiled import compiled
 from toolkit.bilm.lstm import clip, gates
 from toolkit.bilm.spec import BiLMSpec
 
@@ -48,7 +48,7 @@ def training_layer(spec: BiLMSpec, unroll_steps: int, dtype: tf.DType) -> Layer:
 
     @compiled
     def step(z: tf.Tensor, bias: tf.Tensor, c: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        *activated, c, m = gates(tf.cast(z, tf.float32) + bias, c, spec.cell_clip, logistic)
+        *activated, c, m = gates(tf.cast(z, tf.float32) + bias, c, spec.cell_clip)
         return *(tf.cast(gate, dtype) for gate in activated), c, tf.cast(m, dtype)
 
     @compiled

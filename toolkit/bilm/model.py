@@ -13,6 +13,7 @@ from toolkit.bilm.lstm import LSTMLayer, run_layer
 from toolkit.bilm.spec import BiLMSpec
 
 States = tuple[tf.Tensor, tf.Tensor]
+Weights = list[tuple[tf.Tensor, ...]]
 
 
 class BiLM(tf.Module):
@@ -74,23 +75,56 @@ class BiLM(tf.Module):
 
         Returns:
             float32 [L, B, T, R·P], forward half first, residual included, zero at padding; and the states behind the
-            last token of each direction.
+            last step, which only mean something for sentences without padding.
         """
         spec = self.spec
-        time = tf.shape(x)[1]
-        mask = tf.transpose(tf.sequence_mask(lengths, time))[:, :, None]
-        x = tf.where(tf.transpose(mask, [1, 0, 2]), x, 0.0)
         x = tf.stack([x, _reverse(x, lengths)] if spec.bidirectional else [x])
-        x = tf.transpose(x, [2, 0, 1, 3])
-        outputs, cells, hiddens = [], [], []
-        for index, layer in enumerate(self.layers):
-            y, c, h = run_layer(layer, spec, x, mask, states[0][index], states[1][index])
-            x = y + x if spec.skip and index else y
-            forward, *backward = tf.unstack(tf.transpose(x, [1, 2, 0, 3]), spec.directions)
-            outputs.append(tf.concat([forward, *(_reverse(half, lengths) for half in backward)], -1))
-            cells.append(c)
-            hiddens.append(h)
-        return tf.stack(outputs), (tf.stack(cells), tf.stack(hiddens))
+        layers, states = run_layers(tf.transpose(x, [2, 0, 1, 3]), states, self.lstm_weights(), spec)
+        kept = tf.sequence_mask(lengths, tf.shape(layers)[1])[..., None]
+        outputs = []
+        for layer in tf.unstack(layers):
+            forward, *backward = tf.unstack(tf.transpose(layer, [1, 2, 0, 3]), spec.directions)
+            halves = tf.concat([forward, *(_reverse(half, lengths) for half in backward)], -1)
+            outputs.append(tf.where(kept, halves, 0.0))
+        return tf.stack(outputs), states
+
+    def lstm_weights(self) -> Weights:
+        """Return kernel, bias and, where there is one, projection of each layer."""
+        return [
+            tuple(part for part in (layer.kernel, layer.bias, layer.projection) if part is not None)
+            for layer in self.layers
+        ]
+
+
+def run_layers(
+    x: tf.Tensor,
+    states: States,
+    weights: Weights,
+    spec: BiLMSpec,
+    chains: int = 1,
+    wrap: Callable[[Callable], Callable] = lambda function: function,
+) -> tuple[tf.Tensor, States]:
+    """Run all layers over sequences of which the backward half is reversed already.
+
+    Args:
+        x: [T, R, B, P] in the dtype of the products.
+        states: cells float32 [L, R, B, D] and outputs float32 [L, R, B, P] to start from.
+        weights: see `BiLM.lstm_weights`, matrices in the dtype of the products.
+        spec: the shape.
+        chains, wrap: see `run_layer`.
+
+    Returns:
+        float32 [L, T, R, B, P], the backward half reversed, residual included, anything at padding; and the states
+        behind the last step, float32.
+    """
+    outputs, cells, hiddens = [], [], []
+    for index, layer in enumerate(weights):
+        y, (c, h) = run_layer(x, (states[0][index], states[1][index]), layer, spec, chains, wrap)
+        x = y + x if spec.skip and index else y
+        outputs.append(tf.cast(x, tf.float32))
+        cells.append(c)
+        hiddens.append(tf.cast(h, tf.float32))
+    return tf.stack(outputs), (tf.stack(cells), tf.stack(hiddens))
 
 
 class _Zeros:

@@ -2,8 +2,11 @@
 
 from typing import Literal
 
+import numpy as np
+
 from toolkit.bilm.backend import tf
-from toolkit.bilm.model import BiLM, States
+from toolkit.bilm.inference import Inference
+from toolkit.bilm.model import States
 from toolkit.bilm.warming import PASSES, WARM_MARK, WARMING
 from toolkit.embed.tokens import TokenTable
 from toolkit.text.vocab import BOS, EOS
@@ -11,7 +14,7 @@ from toolkit.text.vocab import BOS, EOS
 StateMode = Literal["warm", "zero", "stateful"]
 
 
-def warm_state(bilm: BiLM, tokens: TokenTable) -> States:
+def warm_state(inference: Inference, tokens: TokenTable) -> States:
     """Return the warm state: the one behind `WARMING`, both marks included, read `PASSES` times from zero.
 
     A biLM is trained with states that are carried from sentence to sentence, so a sentence that starts from zero starts
@@ -20,16 +23,18 @@ def warm_state(bilm: BiLM, tokens: TokenTable) -> States:
     gets the same one.
 
     Args:
-        bilm: the weights.
-        tokens: the token vectors of that model.
+        inference: the biLM.
+        tokens: its token vectors.
 
     Returns:
         cells float32 [L, R, 1, D] and outputs float32 [L, R, 1, P], R directions: one row, to be repeated for a batch.
     """
     x = tf.constant(tokens.vectors([BOS, *WARMING.split(), EOS]))
-    states = bilm.zero_state(1)
+    forward = np.arange(len(x), dtype=np.int32)
+    places = tf.constant(np.stack([forward, forward[::-1]][: inference.spec.directions], 1)[..., None])
+    states = inference.bilm.zero_state(1)
     for _ in range(PASSES):
-        _, states = bilm.run_layers(x[None], tf.constant([len(x)]), states)
+        _, states = inference.layers(x, places, states)
     return states
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import toolkit
 from toolkit.bilm.folder import Model
+from toolkit.bilm.inference import Inference
 from toolkit.embed.tokens import TokenTable
 from toolkit.errors import UsageError
 from toolkit.hdf5 import writing_hdf5
@@ -44,7 +45,7 @@ def dump_tokens(model: Model, out: Path, vocabulary: Path | None = None) -> dict
         raise UsageError(f"{out} exists already: remove it or give another -o")
     words = _words(model, vocabulary)
     started = time.monotonic()
-    table = TokenTable(model.bilm, model.vocabulary)
+    table = TokenTable(Inference(model.bilm), model.vocabulary)
     width = model.spec.projection_dim
     attributes = {
         "model_fingerprint": model.fingerprint,

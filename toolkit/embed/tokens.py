@@ -5,20 +5,22 @@ from collections.abc import Sequence
 import numpy as np
 
 from toolkit.bilm.backend import tf
-from toolkit.bilm.model import BiLM
+from toolkit.bilm.char_cnn_groups import group_of, group_widths
+from toolkit.bilm.inference import COMPILED_ROWS, Inference
 from toolkit.errors import UsageError
-from toolkit.text.chars import char_rows
+from toolkit.text.chars import PADDING, char_rows, marked_length
 from toolkit.text.vocab import Vocabulary
 
 CACHE_BYTES = 64 << 20
-CHUNK = 512  # words that the character CNN reads at a time: its pooled windows are the largest tensors of an encoding
+# Words that the character CNN reads at a time: few sizes, since each is compiled; its windows are large tensors.
+SIZES = (32, 128, 512)
 
 
 class TokenTable:
     """Context-independent vectors of words (x_k of the ELMo paper), kept in a table of bounded size.
 
     Args:
-        bilm: the weights.
+        inference: the biLM.
         vocabulary: the rows of a model that reads words instead of characters, where a word that it lacks is `<UNK>`;
             unused otherwise.
         cache_bytes: size of the table; when it is full it starts afresh.
@@ -27,10 +29,13 @@ class TokenTable:
         UsageError: a model that reads words came without its vocabulary.
     """
 
-    def __init__(self, bilm: BiLM, vocabulary: Vocabulary | None = None, cache_bytes: int = CACHE_BYTES) -> None:
+    def __init__(
+        self, inference: Inference, vocabulary: Vocabulary | None = None, cache_bytes: int = CACHE_BYTES
+    ) -> None:
+        bilm = inference.bilm
         if bilm.char_cnn is None and vocabulary is None:
             raise UsageError("this model reads words, not characters: copy its vocab.txt beside the weights")
-        self._bilm, self._vocabulary = bilm, vocabulary
+        self._inference, self._bilm, self._vocabulary = inference, bilm, vocabulary
         self.capacity = max(1, cache_bytes // (4 * bilm.spec.projection_dim))
         self._rows: dict[str, int] = {}
         self._table = np.empty((0, bilm.spec.projection_dim), np.float32)
@@ -61,7 +66,7 @@ class TokenTable:
     def _keep(self, words: list[str]) -> None:
         first, last = len(self._rows), len(self._rows) + len(words)
         if last > len(self._table):
-            table = np.empty((min(self.capacity, max(2 * last, CHUNK)), self._table.shape[1]), np.float32)
+            table = np.empty((min(self.capacity, max(2 * last, SIZES[-1])), self._table.shape[1]), np.float32)
             table[:first] = self._table[:first]
             self._table = table
         self._table[first:last] = self._compute(words)
@@ -70,18 +75,24 @@ class TokenTable:
     def _compute(self, words: list[str]) -> np.ndarray:
         if self._bilm.char_cnn is None:
             ids = np.array([self._vocabulary.id(word) for word in words], np.int32)
-            return self._bilm.token_vectors(tf.constant(ids)).numpy()
-        # Words of like length together: the CNN reads no more columns than the longest word of a chunk needs.
-        order = sorted(range(len(words)), key=lambda i: len(words[i].encode("utf-8", "ignore")))
+            return self._inference.token_vectors(tf.constant(ids)).numpy()
+        lengths = np.array([marked_length(word, self._bilm.spec.max_characters) for word in words])
+        if len(words) < COMPILED_ROWS:  # no more columns than the longest word needs, and nothing compiled
+            columns = lengths.max() + self._bilm.spec.widest_filter
+            return self._inference.token_vectors(self._characters(words, len(words), columns)).numpy()
         result = np.empty((len(words), self._bilm.spec.projection_dim), np.float32)
-        for start in range(0, len(words), CHUNK):
-            chunk = order[start : start + CHUNK]
-            result[chunk] = self._bilm.token_vectors(tf.constant(self._characters([words[i] for i in chunk]))).numpy()
+        group = group_of(lengths, self._bilm.spec)
+        for number, columns in enumerate(group_widths(self._bilm.spec)):
+            members = np.flatnonzero(group == number)
+            for start in range(0, len(members), SIZES[-1]):
+                chunk = members[start : start + SIZES[-1]]
+                size = next(size for size in SIZES if size >= len(chunk))
+                ids = self._characters([words[i] for i in chunk], size, columns)
+                result[chunk] = self._inference.token_vectors(ids).numpy()[: len(chunk)]
         return result
 
-    def _characters(self, words: list[str]) -> np.ndarray:
-        """Character ids without the columns that hold nothing but padding, save those that the widest filter needs."""
-        spec = self._bilm.spec
-        longest = max(len(word.encode("utf-8", "ignore")) for word in words) + 2
-        columns = max(longest, 3) + spec.widest_filter  # a sentence mark takes three
-        return char_rows(words, spec.max_characters)[:, :columns]
+    def _characters(self, words: list[str], rows: int, columns: int) -> tf.Tensor:
+        """Character ids of words, filled up with rows of padding."""
+        ids = np.full((rows, min(columns, self._bilm.spec.max_characters)), PADDING, np.int32)
+        ids[: len(words)] = char_rows(words, self._bilm.spec.max_characters)[:, :columns]
+        return tf.constant(ids)

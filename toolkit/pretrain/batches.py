@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from toolkit.bilm.char_cnn_groups import group_of, group_widths
 from toolkit.bilm.softmax import log_uniform_sample
 from toolkit.bilm.spec import BiLMSpec
 from toolkit.config import Pretrain
@@ -16,8 +17,6 @@ from toolkit.text.chars import PADDING, char_rows
 from toolkit.text.prepare import TokenStream
 from toolkit.text.vocab import BOS, EOS, Vocabulary
 
-# Words are run through the character CNN in groups of like length; ids of a word with both marks.
-GROUP_LENGTHS = (7, 9, 11, 14, 24)
 GROUP_MULTIPLE = 32
 FIXED_MULTIPLE = 512
 
@@ -115,12 +114,6 @@ class Batch:
     kept: np.ndarray
 
 
-def group_widths(spec: BiLMSpec) -> tuple[int, ...]:
-    """Return how many characters each length group keeps: the widest filter may begin at a word's last one."""
-    widths = (length + spec.widest_filter - 1 for length in GROUP_LENGTHS)
-    return (*(width for width in widths if width < spec.max_characters), spec.max_characters)
-
-
 def unique_words(lexicon: Lexicon, tokens: np.ndarray, spec: BiLMSpec) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
     """Group the distinct words of a batch by length.
 
@@ -134,7 +127,7 @@ def unique_words(lexicon: Lexicon, tokens: np.ndarray, spec: BiLMSpec) -> tuple[
         return (rows.astype(np.int32),), inverse.astype(np.int32).reshape(tokens.shape)
     widths = group_widths(spec)
     words, inverse = np.unique(tokens, return_inverse=True)
-    group = np.searchsorted(np.array(widths[:-1]) - spec.widest_filter + 1, lexicon.lengths[words])
+    group = group_of(lexicon.lengths[words], spec)
     place, groups, start = np.empty(len(words), np.int32), [], 0
     for number, width in enumerate(widths):
         members = np.flatnonzero(group == number)

@@ -4,13 +4,13 @@ Letter for shapes: R directions, 2, or 1 of a forward model.
 """
 
 from toolkit.bilm.backend import tf
-from toolkit.bilm.char_cnn_training import training_token_vectors
+from toolkit.bilm.char_cnn_groups import group_widths, grouped_token_vectors
 from toolkit.bilm.compiled import compiled, compiles_whole_step
 from toolkit.bilm.lstm_training import training_layer
 from toolkit.bilm.model import BiLM
 from toolkit.bilm.softmax import sampled_softmax_loss
 from toolkit.config import Pretrain
-from toolkit.pretrain.batches import Batch, fixed_shapes, group_widths
+from toolkit.pretrain.batches import Batch, fixed_shapes
 from toolkit.pretrain.distribute import ALONE, Replicas
 
 
@@ -104,7 +104,7 @@ class TrainingGraph(tf.Module):
         if self.words:
             vectors = tf.gather(self.bilm.embedding, groups[0])
         else:
-            vectors = training_token_vectors(self.bilm.char_cnn, groups, self.dtype)
+            vectors = grouped_token_vectors(self.bilm.char_cnn, groups, self.dtype)
         x = tf.cast(tf.gather(vectors, inputs), self.dtype)  # in this order a word's gradients are summed in float32
         cells, hiddens = [], []
         for index, layer in enumerate(self.bilm.layers):

@@ -5,9 +5,8 @@ import pytest
 
 from toolkit.bilm.backend import tf
 from toolkit.bilm.char_cnn import CharCNN
-from toolkit.bilm.char_cnn_training import training_token_vectors
+from toolkit.bilm.char_cnn_groups import group_widths, grouped_token_vectors
 from toolkit.bilm.spec import BiLMSpec
-from toolkit.pretrain.batches import group_widths
 from toolkit.text.chars import PADDING, char_rows
 
 LENGTH = 24
@@ -46,7 +45,7 @@ def test_training_and_plain_token_layers_agree_in_vectors_and_gradients(activati
     weight = upstream.normal(0, 1, (sum(len(words) + 1 for words in WORDS.values()), spec.projection_dim))
     results = []
     for vectors in (
-        lambda: training_token_vectors(cnn, groups(short=True), tf.float32),
+        lambda: grouped_token_vectors(cnn, groups(short=True), tf.float32),
         lambda: tf.concat([cnn(ids) for ids in groups(short=False)], 0),
     ):
         with tf.GradientTape() as tape:

@@ -1,14 +1,30 @@
-"""The token layer for training: all convolutions in one product, element-wise work in compiled pieces."""
+"""The token layer for many words in groups of like length: all convolutions in one product, the rest compiled."""
 
 from collections.abc import Sequence
+
+import numpy as np
 
 from toolkit.bilm.backend import tf
 from toolkit.bilm.char_cnn import CharCNN
 from toolkit.bilm.compiled import fused, logistic
+from toolkit.bilm.spec import BiLMSpec
 from toolkit.text.chars import PADDING
 
+GROUP_LENGTHS = (7, 9, 11, 14, 24)  # ids of a word with both marks
 
-def training_token_vectors(cnn: CharCNN, groups: Sequence[tf.Tensor], dtype: tf.DType) -> tf.Tensor:
+
+def group_widths(spec: BiLMSpec) -> tuple[int, ...]:
+    """Return how many characters each length group keeps: the widest filter may begin at a word's last one."""
+    widths = (length + spec.widest_filter - 1 for length in GROUP_LENGTHS)
+    return (*(width for width in widths if width < spec.max_characters), spec.max_characters)
+
+
+def group_of(lengths: np.ndarray, spec: BiLMSpec) -> np.ndarray:
+    """Return the length group of words, as places in `group_widths`, from their ids before the padding."""
+    return np.searchsorted(np.array(group_widths(spec)[:-1]) - spec.widest_filter + 1, lengths)
+
+
+def grouped_token_vectors(cnn: CharCNN, groups: Sequence[tf.Tensor], dtype: tf.DType) -> tf.Tensor:
     """Return the vectors of words that come in groups of like length; equal to those of `cnn` at their full length.
 
     Args:
@@ -53,7 +69,7 @@ def _pooled(cnn: CharCNN, groups: Sequence[tf.Tensor], dtype: tf.DType) -> tf.Te
     paddings = _handed_out(product(tf.fill([1, widest], PADDING), last), len(groups))
     pooled = []
     for char_ids, own, padding in zip(groups, each, paddings, strict=True):
-        positions = char_ids.shape[1] - widest + 1
+        positions = (char_ids.shape[1] or tf.shape(char_ids)[1]) - widest + 1
         y = product(tf.stack([char_ids[:, i : i + positions] for i in range(widest)], -1), own)
         pooled.append(_pool(tf.reshape(y, [-1, positions, kernel.shape[1]]), padding))
     activate = _relu if cnn.spec.activation == "relu" else _tanh

@@ -1,0 +1,85 @@
+"""A biLM made ready to encode much text: weights in the dtype of the products, element-wise work compiled."""
+
+import copy
+
+from toolkit.bilm.backend import tf
+from toolkit.bilm.char_cnn_groups import grouped_token_vectors
+from toolkit.bilm.compiled import compiled
+from toolkit.bilm.model import BiLM, States, run_layers
+
+COMPILED_ROWS = 16  # compiling pays from this many rows on: sequences of a batch, or words of a group
+
+
+class Inference:
+    """The functions of a biLM whose weights no longer change.
+
+    Args:
+        bilm: the weights; those of the products are copied where the dtype is another one.
+        dtype: of the matrix products, float32 or bfloat16. Cells, sums of the highway layers and results are float32.
+    """
+
+    def __init__(self, bilm: BiLM, dtype: tf.DType = tf.float32) -> None:
+        self.bilm, self.spec, self.dtype = bilm, bilm.spec, dtype
+        self._cnn = bilm.char_cnn and _in_dtype(bilm.char_cnn, dtype)
+        self._weights = [
+            (tf.cast(kernel, dtype), bias, *(tf.cast(matrix, dtype) for matrix in projection))
+            for kernel, bias, *projection in bilm.lstm_weights()
+        ]
+        # As in training: recurrences side by side gain in bfloat16 and lose in float32.
+        self._chains = bilm.spec.directions if dtype == tf.bfloat16 else 1
+        rows = tf.TensorSpec([None] * 4, tf.float32)
+        signature = tf.TensorSpec([None, None], tf.float32), tf.TensorSpec([None] * 3, tf.int32), (rows, rows)
+        self._plain = tf.function(lambda *given: self._layers(*given), signature, autograph=False)
+        self._fast = tf.function(lambda *given: self._layers(*given, compiled), signature, autograph=False)
+        self._group = tf.function(self._grouped, autograph=False, reduce_retracing=True)
+
+    def layers(self, vectors: tf.Tensor, places: tf.Tensor, states: States) -> tuple[tf.Tensor, States]:
+        """Run the LSTM layers over sequences of token vectors.
+
+        Args:
+            vectors: float32 [n, P].
+            places: int32 [T, R, B], rows of `vectors`; the backward half holds each sequence reversed. A sequence that
+                is shorter than T ends in any rows.
+            states: cells float32 [L, R, B, D] and outputs float32 [L, R, B, P] to start from.
+
+        Returns:
+            float32 [L, T, R, B, P], residual included, the backward half still reversed, anything behind a sequence's
+            end; and the states behind the last step.
+        """
+        return (self._fast if places.shape[2] >= COMPILED_ROWS else self._plain)(vectors, places, states)
+
+    def token_vectors(self, ids: tf.Tensor) -> tf.Tensor:
+        """Return the context-independent vectors of words that have one length group of `group_widths`, or any.
+
+        Args:
+            ids: int32 [U, C'] character ids (see `CharCNN`), or int32 [U] rows of a word table. Where U is at least
+                `COMPILED_ROWS` it should be one of few sizes and C' one of `group_widths`: each shape is compiled.
+
+        Returns:
+            float32 [U, P].
+        """
+        if self._cnn is None or ids.shape[0] < COMPILED_ROWS:
+            return self.bilm.token_vectors(ids)
+        return self._group(ids, whole=ids.shape[1] == self.spec.max_characters)
+
+    def _layers(self, vectors: tf.Tensor, places: tf.Tensor, states: States, *wrap) -> tuple[tf.Tensor, States]:
+        x = tf.cast(tf.gather(vectors, places), self.dtype)
+        x = tf.ensure_shape(x, [None, self.spec.directions, None, self.spec.projection_dim])
+        return run_layers(x, states, self._weights, self.spec, self._chains, *wrap)
+
+    def _grouped(self, ids: tf.Tensor, whole: bool) -> tf.Tensor:
+        empty = tf.zeros([0, self.spec.max_characters], ids.dtype)
+        return grouped_token_vectors(self._cnn, [ids] if whole else [ids, empty], self.dtype)
+
+
+def _in_dtype(cnn, dtype: tf.DType):
+    """A character CNN whose matrices are constants of a dtype."""
+    lowered = copy.copy(cnn)
+    lowered.kernels = [tf.cast(kernel, dtype) for kernel in cnn.kernels]
+    lowered.highways = [
+        {name: tf.cast(value, dtype) if name.startswith("W_") else value for name, value in layer.items()}
+        for layer in cnn.highways
+    ]
+    if cnn.projection is not None:
+        lowered.projection = tf.cast(cnn.projection[0], dtype), cnn.projection[1]
+    return lowered
