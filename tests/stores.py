@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from toolkit.config import Settings
+from toolkit.metrics import METRICS
 from toolkit.runs import schema
 from toolkit.runs.notes import Notes, write_notes
 from toolkit.runs.reader import list_runs
@@ -88,6 +89,32 @@ def evaluate_run(
         run.results({"metrics": [{"name": "accuracy", "split": "test", **score}]})
         run.log("finished")
     return shift_times(run.folder, minutes_ago)
+
+
+def predicted_run(
+    store: Path,
+    name: str,
+    predicted: list[str],
+    gold: list[str],
+    metric: str = "accuracy",
+    seed: int = 1,
+    task: str = "sst2",
+    data: str = "d" * 16,
+    model: str = "0123456789abcdef",
+    higher_is_better: bool = True,
+    score: float | None = None,
+    **settings: object,
+) -> Path:
+    """Write a finished evaluate run of given predictions, scored by a metric or with a given score."""
+    changed, extra = settings_with(**settings), {"task": task, "model": "runs/wiki-small/model"}
+    with RunWriter.start(store, "evaluate", f"{name}-s{seed}", changed, seed, model, data, extra) as run:
+        ids = [f"test-{i:04d}" for i in range(len(gold))]
+        frame = pd.DataFrame({"example_id": ids, "split": "test", "gold": gold, "predicted": predicted})
+        run.predictions(frame.assign(probabilities=[[1.0]] * len(gold)))
+        value = float(METRICS[metric].values(gold, [predicted])[0]) if score is None else score
+        facts = {"n": len(gold), "higher_is_better": higher_is_better, "low": value - 0.02, "high": value + 0.02}
+        run.results({"metrics": [{"name": metric, "split": "test", "value": value, **facts}]})
+    return run.folder
 
 
 def mix_at(epoch: int, seed: int, rng: np.random.Generator) -> dict[str, object]:

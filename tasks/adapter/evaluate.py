@@ -20,7 +20,7 @@ from toolkit.bilm.folder import Model
 from toolkit.config import Settings, cache_folder
 from toolkit.embed.encoder import Encoder
 from toolkit.progress import Progress
-from toolkit.runs.compare import compare_runs
+from toolkit.runs.compare import compare_with
 from toolkit.runs.describe_comparison import comparison_document
 from toolkit.runs.reader import summarise
 from toolkit.runs.writer import RunWriter
@@ -122,7 +122,7 @@ def evaluate(task: Task, source: LayerSource, settings: Settings, store: Path) -
         "model": source.name,
         "model_fingerprint": source.fingerprint,
         "rows": rows,
-        "comparisons": [comparison_document(compare_runs(first, side)) for side in later],
+        "comparisons": [comparison_document(comparison) for comparison in compare_with(first, later)],
     }
 
 

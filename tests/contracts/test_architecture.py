@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("toolkit", "tasks", "dashboard")
 
 # Parts of toolkit that everybody may import; they import each other only.
-BASE = {"errors", "files", "config", "stats", "process", "progress", "memory", "hdf5", "packages"}
+BASE = {"errors", "files", "config", "stats", "metrics", "paired", "process", "progress", "memory", "hdf5", "packages"}
 # What each other part may import besides itself and BASE.
 MAY_IMPORT = {
     "text": set(),
@@ -24,7 +24,8 @@ MAY_IMPORT = {
     "senses": {"embed", "runs", "bilm", "text"},
     "inspection": {"senses", "embed", "runs", "bilm", "text"},
     "cli": {"pretrain", "embed", "senses", "runs", "bilm", "text", "inspection", "tasks"},
-    "tasks": {"embed", "runs", "bilm", "text"},
+    "keras": {"embed", "bilm", "text"},
+    "tasks": {"keras", "embed", "runs", "bilm", "text"},
     "dashboard": {"embed", "senses", "runs", "bilm", "text"},
 }
 BACKEND = "toolkit/bilm/backend.py"  # the one file that imports tensorflow; others take tf from it
@@ -37,6 +38,7 @@ TENSORFLOW = (
     "toolkit/embed/dump.py",
     "toolkit/embed/score.py",
     "toolkit/senses/occurrences.py",
+    "toolkit/keras/",  # layers of Keras are made of its tensors
     "tasks/adapter/",
 )
 STREAMLIT = ("dashboard/",)

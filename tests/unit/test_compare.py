@@ -5,13 +5,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from stores import evaluate_run, full_store, pretrain_run
+from sklearn.metrics import matthews_corrcoef
+from stores import evaluate_run, full_store, predicted_run, pretrain_run
 
 from toolkit.errors import DataError, FormatError, UsageError
 from toolkit.runs import schema
-from toolkit.runs.compare import BOTH, NEITHER, ONLY_A, ONLY_B, compare, outcome_counts
-from toolkit.runs.describe_comparison import comparison_document, comparison_text
+from toolkit.runs.compare import BOTH, NEITHER, ONLY_A, ONLY_B, compare, compare_with, outcome_counts
+from toolkit.runs.describe_comparison import (
+    comparison_document,
+    comparison_text,
+    comparisons_document,
+    comparisons_text,
+)
+from toolkit.runs.find import find_runs
 from toolkit.runs.reader import read_predictions
+from toolkit.stats import holm
 
 
 def test_examples_are_aligned_by_id_not_by_place(tmp_path: Path) -> None:
@@ -92,3 +100,79 @@ def test_groups_of_seeds_differ_in_the_setting_that_was_changed_and_in_nothing_e
     assert document["n"] == 872
     assert len(document["runs_a"]) == len(document["runs_b"]) == 3
     assert found.sentence in comparison_text(found)
+
+
+GOLD = ["yes", "no"] * 150
+
+
+def noisy(share: float, seed: int) -> list[str]:
+    rng = np.random.default_rng(seed)
+    return [label if rng.random() < share else "yes" for label in GOLD]
+
+
+def test_the_metric_of_the_run_is_compared_not_the_accuracy(tmp_path: Path) -> None:
+    predicted_run(tmp_path, "a", noisy(0.4, 1), GOLD, "matthews")
+    predicted_run(tmp_path, "b", noisy(0.8, 2), GOLD, "matthews")
+    found = compare(tmp_path, "a-s1", "b-s1")
+    expected = [matthews_corrcoef(GOLD, noisy(*of)) for of in ((0.4, 1), (0.8, 2))]
+    assert found.paired is not None and found.metric == "matthews"
+    assert found.paired.difference == pytest.approx(expected[1] - expected[0])
+    assert "points of matthews" in found.sentence
+    assert "test matthews (×100)" in comparison_text(found)
+
+
+def test_spans_are_compared_sentence_by_sentence(tmp_path: Path) -> None:
+    gold = ["B-PER\tI-PER\tO", "O\tB-LOC"] * 50
+    predicted_run(tmp_path, "a", ["B-PER\tO\tO", "O\tB-LOC"] * 50, gold, "span_f1")
+    predicted_run(tmp_path, "b", gold, gold, "span_f1")
+    found = compare(tmp_path, "a-s1", "b-s1")
+    assert found.paired is not None
+    assert (found.paired.n, found.paired.difference) == (100, pytest.approx(0.5))
+    assert outcome_counts(found.examples) == {BOTH: 50, ONLY_A: 0, ONLY_B: 50, NEITHER: 0}
+
+
+def test_an_unknown_metric_is_shown_without_a_test(tmp_path: Path) -> None:
+    for name, score in (("a", 0.61), ("b", 0.52)):
+        predicted_run(tmp_path, name, GOLD, GOLD, "brier", score=score, higher_is_better=False)
+    found = compare(tmp_path, "a-s1", "b-s1")
+    assert found.paired is None
+    assert found.sentence.startswith("No paired test: 'brier' cannot be had from predictions")
+    assert "test brier, lower is better" in comparison_text(found)
+    assert comparison_document(found)["difference"] is None
+
+
+def test_runs_of_two_metrics_are_refused(tmp_path: Path) -> None:
+    predicted_run(tmp_path, "a", GOLD, GOLD)
+    predicted_run(tmp_path, "b", GOLD, GOLD, "matthews")
+    with pytest.raises(DataError, match=r"a-s1 is scored by accuracy, .*b-s1 by matthews"):
+        compare(tmp_path, "a-s1", "b-s1")
+
+
+def test_a_run_whose_predictions_give_another_score_is_refused(tmp_path: Path) -> None:
+    predicted_run(tmp_path, "a", GOLD, GOLD)
+    predicted_run(tmp_path, "b", GOLD, GOLD, score=0.9)
+    with pytest.raises(FormatError, match=r"b-s1 says test accuracy 90\.0000, its predictions give 100\.0000"):
+        compare(tmp_path, "a-s1", "b-s1")
+
+
+def test_several_comparisons_are_corrected_together(tmp_path: Path) -> None:
+    for number, share in enumerate((0.5, 0.62, 0.64, 0.9)):
+        predicted_run(tmp_path, f"r{number}", noisy(share, number), GOLD)
+    baseline, *others = [find_runs(tmp_path, f"r{number}-s1") for number in range(4)]
+    alone = [compare(tmp_path, "r0-s1", f"r{number}-s1").paired for number in (1, 2, 3)]
+    together = compare_with(baseline, others)
+    assert [c.paired.p_holm for c in together if c.paired] == holm([p.p_value for p in alone if p]).tolist()
+    text = comparisons_text(together)
+    assert all("with Holm's correction over 3 comparisons" in comparison.sentence for comparison in together)
+    assert all(comparison.sentence in text for comparison in together)
+    document = json.loads(json.dumps(comparisons_document(together)))
+    assert [entry["comparisons"] for entry in document["comparisons"]] == [3, 3, 3]
+    assert document["baseline"] == "r0-s1"
+
+
+def test_one_comparison_needs_no_correction(tmp_path: Path) -> None:
+    predicted_run(tmp_path, "a", noisy(0.5, 1), GOLD)
+    predicted_run(tmp_path, "b", noisy(0.8, 2), GOLD)
+    (alone,) = compare_with(find_runs(tmp_path, "a-s1"), [find_runs(tmp_path, "b-s1")])
+    assert alone.paired == compare(tmp_path, "a-s1", "b-s1").paired
+    assert "Holm" not in alone.sentence

@@ -1,5 +1,6 @@
 """`toolkit runs`: the run store."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -36,6 +37,30 @@ def register(app: typer.Typer) -> None:
 
         found = load_run(find_run(session.settings().settings.paths.runs, run).folder)
         return Report(run_details(found), run_text(found))
+
+    @command(group, "table", ("toolkit runs table", "toolkit runs table --task sst2 --format latex -o table.tex"))
+    def table(
+        session: Session,
+        task: Annotated[str | None, typer.Option(help="Only this task; several with commas between.")] = None,
+        layout: Annotated[
+            str, typer.Option("--format", help="terminal, csv (a line a score), markdown or latex.")
+        ] = "terminal",
+        out: Annotated[Path | None, typer.Option("-o", "--out", help="Write the table to this file.")] = None,
+    ) -> Report:
+        """Show all evaluations: representations down, tasks across, the best marked, differences tested."""
+        from toolkit.files import write_text
+        from toolkit.runs.describe_table import table_document, table_text
+        from toolkit.runs.table import runs_for_table, score_table
+
+        store = session.settings().settings.paths.runs
+        tasks = None if task is None else list(dict.fromkeys(part.strip() for part in task.split(",")))
+        found = score_table(runs_for_table(store, tasks=tasks))
+        text = table_text(found, layout)
+        if out is None:
+            return Report(table_document(found), text)
+        write_text(out, text + "\n")
+        size = f"{len(found.rows)} rows, {len(found.columns)} columns"
+        return Report(table_document(found) | {"output": str(out)}, f"{out}: {size}")
 
     @command(group, "archive", ("toolkit runs archive run-b", "toolkit runs archive run-b --undo"))
     def archive(

@@ -1,7 +1,7 @@
 """Is B better than A: what differs in the settings, and a paired test on the same examples."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +9,15 @@ import numpy as np
 import pandas as pd
 
 from toolkit.errors import DataError, FormatError, UsageError
+from toolkit.metrics import METRICS
+from toolkit.paired import Paired, compare_paired, corrected
 from toolkit.runs import schema
 from toolkit.runs.find import find_runs
 from toolkit.runs.reader import Run, RunSummary, load_run, read_predictions
 from toolkit.runs.schema import relevant_settings
-from toolkit.stats import Paired, compare_paired
 
 BOTH, ONLY_A, ONLY_B, NEITHER = "both right", "only A right", "only B right", "both wrong"
+TOLERANCE = 1e-6  # of scores computed twice
 
 
 @dataclass(frozen=True)
@@ -27,8 +29,9 @@ class Comparison:
         runs_a, runs_b: the runs behind them.
         settings: `{key: (value of a, value of b)}` of what differs and matters.
         split: of the paired test; "" without one.
-        paired: difference of b minus a, interval and p-value (`toolkit.stats.compare_paired`); None for runs that keep
-            no predictions.
+        metric: that the paired test is about; "" without one.
+        paired: difference of b minus a, interval and p-value (`toolkit.paired.compare_paired`); None for runs that keep
+            no predictions, and for metrics that do not follow from them.
         sentence: the outcome in plain words.
         examples: one row an example: example_id, gold, predicted_a, predicted_b (the seeds' majority), correct_a,
             correct_b (mean over seeds), outcome, and text where the runs keep it.
@@ -40,6 +43,7 @@ class Comparison:
     runs_b: tuple[RunSummary, ...]
     settings: Mapping[str, tuple[Any, Any]]
     split: str
+    metric: str
     paired: Paired | None
     sentence: str
     examples: pd.DataFrame
@@ -66,15 +70,34 @@ def compare_runs(runs_a: Sequence[RunSummary], runs_b: Sequence[RunSummary]) -> 
         raise UsageError(f"{a.id} is a run of kind {a.kind!r}, {b.id} one of kind {b.kind!r}: nothing to compare")
     settings = settings_differences(load_run(a.folder), load_run(b.folder))
     label_a, label_b = label(runs_a), label(runs_b)
-    split, paired, examples = "", None, pd.DataFrame()
+    split, metric, paired, examples = "", "", None, pd.DataFrame()
     sentence = f"No paired test: runs of kind {a.kind!r} keep no predictions; see the scores side by side."
     if a.kind == "evaluate":
         if a.task != b.task:
             raise DataError(f"{a.id} is of task {a.task!r}, {b.id} of task {b.task!r}: only runs of one task compare")
-        split, correct_a, correct_b, examples = paired_examples(runs_a, runs_b)
-        paired = compare_paired(correct_a, correct_b)
-        sentence = paired.sentence(*_names(runs_a, runs_b))
-    return Comparison(label_a, label_b, tuple(runs_a), tuple(runs_b), settings, split, paired, sentence, examples)
+        split, *sides, examples = paired_examples(runs_a, runs_b)
+        metric = _metric((*runs_a, *runs_b), split)
+        sentence = f"No paired test: {metric!r} cannot be had from predictions; see the scores side by side."
+        if metric in METRICS:
+            for runs, predicted in zip((runs_a, runs_b), sides, strict=True):
+                check_scores(runs, metric, split, examples["gold"].to_numpy(), predicted)
+            paired = compare_paired(METRICS[metric], examples["gold"], *sides)
+            sentence = paired.sentence(*_names(runs_a, runs_b))
+    return Comparison(
+        label_a, label_b, tuple(runs_a), tuple(runs_b), settings, split, metric, paired, sentence, examples
+    )
+
+
+def compare_with(baseline: Sequence[RunSummary], others: Sequence[Sequence[RunSummary]]) -> list[Comparison]:
+    """Compare several runs or groups with one; several p-values get Holm's correction; errors as in `compare`."""
+    comparisons = [compare_runs(baseline, side) for side in others]
+    pairs = iter(corrected([comparison.paired for comparison in comparisons if comparison.paired]))
+    return [_with_pair(comparison, next(pairs)) if comparison.paired else comparison for comparison in comparisons]
+
+
+def _with_pair(comparison: Comparison, paired: Paired) -> Comparison:
+    names = _names(comparison.runs_a, comparison.runs_b)
+    return replace(comparison, paired=paired, sentence=paired.sentence(*names))
 
 
 def settings_differences(a: Run, b: Run) -> dict[str, tuple[Any, Any]]:
@@ -97,8 +120,8 @@ def paired_examples(
     """Align the predictions of both sides by example_id, on the test split where both have one, else on dev.
 
     Returns:
-        the split; correctness of a and of b, bool [seeds, n]; the table that `Comparison.examples` describes. Examples
-        stand in the order of the first run.
+        the split; predictions of a and of b, texts [seeds, n]; the table that `Comparison.examples` describes.
+        Examples stand in the order of the first run.
 
     Raises:
         DataError: the sides, or the seeds of one side, predicted different examples or hold different gold labels.
@@ -113,18 +136,45 @@ def paired_examples(
     for run, frame in zip((*runs_a, *runs_b), (*sides[0], *sides[1]), strict=True):
         _check_alike(runs_a[0].id, reference, run.id, frame, split)
     examples = pd.DataFrame({"gold": reference["gold"]})
-    correct = []
+    predictions = []
     for letter, side in zip("ab", sides, strict=True):
         aligned = [frame.loc[reference.index] for frame in side]
         predicted = pd.DataFrame({i: frame["predicted"] for i, frame in enumerate(aligned)})
-        correct.append(np.stack([frame["predicted"] == frame["gold"] for frame in aligned]))
+        predictions.append(predicted.to_numpy(object).T)
         examples[f"predicted_{letter}"] = predicted.mode(axis=1)[0]
-        examples[f"correct_{letter}"] = correct[-1].mean(axis=0)
+        examples[f"correct_{letter}"] = (predictions[-1] == reference["gold"].to_numpy(object)).mean(axis=0)
     examples["outcome"] = [_outcome(a, b) for a, b in zip(examples["correct_a"], examples["correct_b"], strict=True)]
     with_text = next((frame for side in sides for frame in side if "text" in frame.columns), None)
     if with_text is not None:
         examples["text"] = with_text["text"].reindex(reference.index)
-    return split, correct[0], correct[1], examples.reset_index()
+    return split, predictions[0], predictions[1], examples.reset_index()
+
+
+def check_scores(runs: Sequence[RunSummary], metric: str, split: str, gold: np.ndarray, predicted: np.ndarray) -> None:
+    """Hold the scores that runs say they have against their predictions [runs, n].
+
+    Raises:
+        FormatError: one is not what its predictions give.
+        DataError: the predictions do not fit the metric.
+    """
+    for run, value in zip(runs, METRICS[metric].values(gold, predicted), strict=True):
+        said = next(score["value"] for score in run.metrics if (score["name"], score["split"]) == (metric, split))
+        if abs(said - value) > TOLERANCE:
+            raise FormatError(
+                f"{run.id} says {split} {metric} {100 * said:.4f}, its predictions give {100 * value:.4f}: "
+                "evaluate it again"
+            )
+
+
+def _metric(runs: Sequence[RunSummary], split: str) -> str:
+    """Return the name of the first score on a split, which all of the runs must have."""
+    names = [next((score["name"] for score in run.metrics if score["split"] == split), None) for run in runs]
+    for run, name in zip(runs, names, strict=True):
+        if name is None:
+            raise DataError(f"{run.id} has no {split} score (it is {run.status}): nothing to compare")
+        if name != names[0]:
+            raise DataError(f"{runs[0].id} is scored by {names[0]}, {run.id} by {name}: nothing to compare")
+    return str(names[0])
 
 
 def outcome_counts(examples: pd.DataFrame) -> dict[str, int]:

@@ -5,11 +5,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from toolkit.metrics import METRICS
 from toolkit.runs import schema
 from toolkit.runs.reader import Run, RunSummary
 from toolkit.runs.schema import Metric
 
-SHARES = frozenset({"accuracy", "f1", "macro_f1"})  # shown in percent; their differences are "points"
+SHARES = frozenset({*METRICS, "f1"})  # shown times a hundred; their differences are "points"
 
 
 def in_display_units(name: str, value: float) -> float:
@@ -45,7 +46,7 @@ def metric_title(metric: Metric) -> str:
     """Return "test accuracy (%)" or "valid perplexity, full softmax"."""
     title = f"{metric['split']} {metric['name'].replace('_', ' ')}"
     if metric["name"] in SHARES:
-        title += " (%)"
+        title += " (×100)" if metric["name"] in METRICS and METRICS[metric["name"]].correlation else " (%)"
     return f"{title}, {metric['kind']} softmax" if metric.get("kind") in ("full", "sampled") else title
 
 

@@ -248,8 +248,9 @@ class RunWriter:
         """Write predictions.parquet.
 
         Args:
-            frame: one row an example: example_id (text), split, gold, predicted (labels), probabilities (a list in the
-                order of the task's labels); "text" may be added and is then shown beside the example.
+            frame: one row an example: example_id (text), split, gold, predicted (labels, or the tags of
+                a sentence joined by `toolkit.metrics.TAG_SEPARATOR`), probabilities (a list in the order of the task's
+                labels); "text" may be added and is then shown beside the example.
 
         Raises:
             ValueError: a column is missing, or an example_id stands twice in a split.
