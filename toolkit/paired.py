@@ -130,10 +130,10 @@ def _counts(metric: CountMetric, gold: npt.ArrayLike, a: npt.ArrayLike, b: npt.A
 def _tested(metric: CountMetric, a: npt.NDArray, b: npt.NDArray, resamples: int, seed: int) -> tuple[float, str]:
     """Return p-value and test.
 
-    With one seed on each side and one answer an example, right or wrong, it is McNemar's test, exact. Else each example's counts are
-    averaged over the seeds of a side and exchanged at random, of which McNemar's test is the case of one seed: testing
-    one seed of several would depend on which, and pooling them would count each example several times. The score of
-    averaged counts is the mean of the seeds' scores for an accuracy and close to it for other metrics.
+    With one seed on each side and one answer an example, right or wrong, it is McNemar's test, exact. Else each
+    example's counts are averaged over the seeds of a side and exchanged at random, of which McNemar's test is the case
+    of one seed: testing one seed of several would depend on which, and pooling them would count each example several
+    times. The score of averaged counts is the mean of the seeds' scores for an accuracy, close to it for others.
     """
     if metric.of_answers and len(a) == len(b) == 1 and (a[..., 1] == 1).all():
         return mcnemar_exact(a[0, :, 0], b[0, :, 0]), "exact McNemar test"
