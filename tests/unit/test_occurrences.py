@@ -2,6 +2,7 @@
 
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -83,6 +84,10 @@ def test_another_model_cannot_answer(model: Model, settings: Settings, tmp_path:
     other = load_model(write_random_model(tmp_path / "other", seed=8))
     with pytest.raises(UsageError, match=rf"{other.fingerprint}.*{model.fingerprint}"):
         encode_query(other, occurrences, "a bank", "bank", settings)
+    assert occurrences.attributes["state_mark"].startswith("warm-")
+    old = replace(occurrences, attributes=dict(occurrences.attributes) | {"state_mark": "warm-0"})
+    with pytest.raises(UsageError, match="another warm state than today's: index again"):
+        encode_query(model, old, "a bank", "bank", settings)
 
 
 def test_words_that_do_not_occur_are_told(model: Model, settings: Settings, caplog: pytest.LogCaptureFixture):

@@ -10,6 +10,7 @@ import numpy as np
 from toolkit.bilm.folder import Model
 from toolkit.config import Settings
 from toolkit.embed.encoder import Encoder
+from toolkit.embed.states import state_mark
 from toolkit.errors import DataError, UsageError
 from toolkit.files import fingerprint
 from toolkit.memory import peak_memory_mb
@@ -44,7 +45,7 @@ def index(
 
     Returns:
         the JSON document: run, output, words (number of occurrences each), occurrences, sentences, senses, seconds,
-        peak_memory_mb, model_fingerprint, state, source.
+        peak_memory_mb, model_fingerprint, state, state_mark, source.
 
     Raises:
         UsageError: the state is "stateful": a vector should depend on its sentence alone.
@@ -74,7 +75,8 @@ def index(
     run = RunWriter.start(
         settings.paths.runs, "senses", name or "senses", settings, settings.senses.seed, model.fingerprint, data, extra
     )
-    attributes = {"model_fingerprint": model.fingerprint, "state": state, "source": source}
+    made_with = {"model_fingerprint": model.fingerprint, "state": state, "state_mark": state_mark(state)}
+    attributes = made_with | {"source": source}
     place = {"model": str(model.path.resolve())}
     with run, Progress("encoding", len(sentences), "sentences") as progress:
         rows = _rows(encoder, chosen, sentences, run, progress)
@@ -104,13 +106,16 @@ def encode_query(model: Model, occurrences: Occurrences, text: str, word: str, s
         settings: language and case of the tokeniser.
 
     Raises:
-        UsageError: the model is another one, or the word is not in the sentence.
+        UsageError: the model or its warm state is another one, or the word is not in the sentence.
     """
     if model.fingerprint != occurrences.model_fingerprint:
         raise UsageError(
             f"{model.path} is the model {model.fingerprint}, {occurrences.path} was made with "
             f"{occurrences.model_fingerprint}: index again with this model"
         )
+    mark = state_mark(occurrences.attributes["state"])
+    if occurrences.attributes.get("state_mark", mark) != mark:
+        raise UsageError(f"{occurrences.path} was made from another warm state than today's: index again")
     tokenizer = Tokenizer(settings.text.language, settings.text.lowercase, "raw")
     tokens = [token for sentence in tokenizer.sentences(text) for token in sentence]
     lowered = [token.lower() for token in tokens]
