@@ -1,6 +1,7 @@
 """HDF5 files that may meet a full disk or be damaged: what the library does then becomes one clear line."""
 
 import io
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,12 +22,12 @@ class Output(io.RawIOBase):
     has closed the file.
 
     Args:
-        path: an existing file is replaced.
+        file: open for reading and writing, unbuffered.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, file: io.FileIO) -> None:
         super().__init__()
-        self._file = io.FileIO(path, "w+")
+        self._file, self._position = file, 0
         self.failure: OSError | None = None
 
     def readable(self) -> bool:
@@ -43,41 +44,60 @@ class Output(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
         """Go to a place in the file."""
-        return self._file.seek(offset, whence)
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position}
+        self._position = offset + (self._size() if whence == io.SEEK_END else start[whence])
+        return self._position
 
     def readinto(self, buffer: bytearray | memoryview) -> int:
         """Read to fill a buffer; what was never written is zeros."""
         view = memoryview(buffer).cast("B")
-        done = 0
-        while done < len(view) and (count := self._file.readinto(view[done:])):
-            done += count
-        view[done:] = bytes(len(view) - done)
+        self._load(self._position, view)
+        self._position += len(view)
         return len(view)
 
     def write(self, data: bytes | memoryview) -> int:
         """Write all of some bytes, or nothing once the disk has refused some."""
         view = memoryview(data).cast("B")
-        done = 0
-        try:
-            while self.failure is None and done < len(view):
-                done += self._file.write(view[done:])
-        except OSError as error:
-            self.failure = error
+        if self.failure is None:
+            try:
+                self._store(self._position, view)
+            except OSError as error:
+                self.failure = error
+        self._position += len(view)
         return len(view)
 
     def truncate(self, size: int | None = None) -> int:
-        """Set the length of the file."""
+        """Set the length of the file, by default to the place where it stands."""
+        size = self._position if size is None else size
         if self.failure is None:
             try:
-                self._file.truncate(size)
+                self._resize(size)
             except OSError as error:
                 self.failure = error
-        return size or 0
+        return size
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
         super().close()
+
+    def _size(self) -> int:
+        return os.fstat(self._file.fileno()).st_size
+
+    def _load(self, offset: int, view: memoryview) -> None:
+        done = 0
+        while done < len(view) and (data := os.pread(self._file.fileno(), len(view) - done, offset + done)):
+            view[done : done + len(data)] = data
+            done += len(data)
+        view[done:] = bytes(len(view) - done)
+
+    def _store(self, offset: int, view: memoryview) -> None:
+        done = 0
+        while done < len(view):
+            done += os.pwrite(self._file.fileno(), view[done:], offset + done)
+
+    def _resize(self, size: int) -> None:
+        os.ftruncate(self._file.fileno(), size)
 
 
 @contextmanager
@@ -87,7 +107,7 @@ def writing_hdf5(path: Path) -> Iterator[h5py.File]:
     Raises:
         DiskFullError: the disk is full; `path` is as it was.
     """
-    with atomic_path(path) as temporary, Output(temporary) as output:
+    with atomic_path(path) as temporary, Output(io.FileIO(temporary, "w+")) as output:
         try:
             with h5py.File(output, "w") as file:
                 yield file
