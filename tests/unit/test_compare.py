@@ -1,6 +1,7 @@
 """Comparing runs: aligned by example, honest about what differs, and the words that say it."""
 
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -176,3 +177,21 @@ def test_one_comparison_needs_no_correction(tmp_path: Path) -> None:
     (alone,) = compare_with(find_runs(tmp_path, "a-s1"), [find_runs(tmp_path, "b-s1")])
     assert alone.paired == compare(tmp_path, "a-s1", "b-s1").paired
     assert "Holm" not in alone.sentence
+
+
+def test_the_answer_of_several_seeds_is_that_of_most(tmp_path: Path) -> None:
+    for seed, answers in enumerate((["b", "c", "a"], ["b", "a", "b"], ["a", "c", "c"])):
+        predicted_run(tmp_path, "a", answers, ["a", "b", "c"], seed=seed)
+    predicted_run(tmp_path, "b", ["a", "b", "c"], ["a", "b", "c"])
+    found = compare(tmp_path, "a", "b-s1")
+    assert found.examples["predicted_a"].tolist() == ["b", "c", "a"]
+    assert found.examples["correct_a"].tolist() == pytest.approx([1 / 3, 0, 1 / 3])
+
+
+def test_several_seeds_of_two_thousand_examples_compare_in_no_noticeable_time(tmp_path: Path) -> None:
+    for mix in ("none", "learned"):
+        for seed in range(3):
+            evaluate_run(tmp_path, mix, seed, n=2000, mix=mix)
+    begin = time.process_time()
+    compare(tmp_path, "none", "learned")
+    assert time.process_time() - begin < 1.0

@@ -15,7 +15,9 @@ def register(app: typer.Typer) -> None:
         session: Session,
         runs: Annotated[
             list[str],
-            typer.Argument(metavar="RUN RUN …", help="Runs, or common names of seeds; the first is the baseline."),
+            typer.Argument(
+                metavar="RUN", help="Two or more runs, or common names of seeds; the first is the baseline."
+            ),
         ],
     ) -> Report:
         """Compare runs, or groups of seeds, on the same test examples: settings, scores, paired test.

@@ -59,7 +59,7 @@ def register(app: typer.Typer) -> None:
         if out is None:
             return Report(table_document(found), text)
         write_text(out, text + "\n")
-        size = f"{len(found.rows)} rows, {len(found.columns)} columns"
+        size = f"{len(found.rows)} × {len(found.columns)} scores"
         return Report(table_document(found) | {"output": str(out)}, f"{out}: {size}")
 
     @command(group, "archive", ("toolkit runs archive run-b", "toolkit runs archive run-b --undo"))

@@ -138,10 +138,8 @@ def paired_examples(
     examples = pd.DataFrame({"gold": reference["gold"]})
     predictions = []
     for letter, side in zip("ab", sides, strict=True):
-        aligned = [frame.loc[reference.index] for frame in side]
-        predicted = pd.DataFrame({i: frame["predicted"] for i, frame in enumerate(aligned)})
-        predictions.append(predicted.to_numpy(object).T)
-        examples[f"predicted_{letter}"] = predicted.mode(axis=1)[0]
+        predictions.append(np.stack([frame.loc[reference.index, "predicted"].to_numpy(object) for frame in side]))
+        examples[f"predicted_{letter}"] = [_majority(answers) for answers in predictions[-1].T.tolist()]
         examples[f"correct_{letter}"] = (predictions[-1] == reference["gold"].to_numpy(object)).mean(axis=0)
     examples["outcome"] = [_outcome(a, b) for a, b in zip(examples["correct_a"], examples["correct_b"], strict=True)]
     with_text = next((frame for side in sides for frame in side if "text" in frame.columns), None)
@@ -181,6 +179,11 @@ def outcome_counts(examples: pd.DataFrame) -> dict[str, int]:
     """Return how many examples fall into each of the four outcomes, in a fixed order."""
     counts = examples["outcome"].value_counts()
     return {outcome: int(counts.get(outcome, 0)) for outcome in (BOTH, ONLY_A, ONLY_B, NEITHER)}
+
+
+def _majority(answers: list[str]) -> str:
+    """Return the answer that most seeds give, of several such the first by name."""
+    return min(set(answers), key=lambda answer: (-answers.count(answer), answer))
 
 
 def _outcome(correct_a: float, correct_b: float) -> str:
