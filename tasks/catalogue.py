@@ -13,10 +13,16 @@ from toolkit.runs.describe import columns
 from toolkit.text import wordnet
 
 
-def catalogue(data: Path | None, cache: Path) -> list[dict[str, Any]]:
-    """Return one document a data set: name, kind, title, licence, places with checksums, path, problem."""
+def catalogue(data: Path | None, cache: Path, own_tasks: Path | None = None) -> list[dict[str, Any]]:
+    """Return one document a data set: name, kind, title, licence, places with checksums, path, problem.
+
+    Args:
+        data: folder of task data that the user has.
+        cache: folder of downloads.
+        own_tasks: folder of the user's task files.
+    """
     documents = []
-    for task in all_tasks().values():
+    for task in all_tasks(own_tasks).values():
         path, problem = where(task, data, cache)
         places = [dict(place.describe()) for place, _ in task.places]
         documents.append(_entry(task.name, "task", task.title, task.licence, places, path, problem))
@@ -41,7 +47,7 @@ def _entry(
     }
 
 
-def obtain(name: str, data: Path | None, cache: Path) -> dict[str, Any]:
+def obtain(name: str, data: Path | None, cache: Path, own_tasks: Path | None = None) -> dict[str, Any]:
     """Return where data lies, after fetching or making it where it lay nowhere.
 
     Returns:
@@ -51,12 +57,12 @@ def obtain(name: str, data: Path | None, cache: Path) -> dict[str, Any]:
         UsageError: there is no data of that name; the message names the nearest.
         DataError: it cannot be had; the message says what to do.
     """
-    known = all_tasks()
+    known = all_tasks(own_tasks)
     if name == demo_text.NAME:
         path = demo_text.demo_text(cache)
     elif name in known:
         task = known[name]
-        path = task.find(data, cache) or task.places[-1][0].obtain(cache)
+        path = task.find(data, cache) or task.obtain(cache)
     else:
         raise UsageError(f"no data called {name!r}: {did_you_mean(name, [*known, demo_text.NAME])}")
     path = path.resolve()

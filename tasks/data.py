@@ -3,6 +3,7 @@
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import pooch
 import requests
@@ -24,6 +25,8 @@ class Folder:
         name: of the folder.
         files: that must all be there.
     """
+
+    fetchable: ClassVar[bool] = False
 
     name: str
     files: tuple[str, ...]
@@ -58,17 +61,21 @@ class Archive:
         url: its last part is the file's name.
         bytes: size.
         sha256: 64 hexadecimal digits.
+        name: of the file, where the address does not end in it.
     """
+
+    fetchable: ClassVar[bool] = True
 
     folder: str
     url: str
     bytes: int
     sha256: str
+    name: str = ""
 
     @property
     def file(self) -> str:
         """The file's name."""
-        return self.url.rsplit("/", 1)[-1]
+        return self.name or self.url.rsplit("/", 1)[-1]
 
     def find(self, data: Path | None, cache: Path) -> Path | None:
         """Return the copy in the data folder, else that in the cache; DataError where its checksum is another."""
@@ -112,6 +119,33 @@ class Archive:
 
 
 @dataclass(frozen=True)
+class Archives:
+    """Several files at public addresses that belong together: all lie in one folder.
+
+    Attributes:
+        files: each with the same `folder` of the user's data folder.
+    """
+
+    fetchable: ClassVar[bool] = True
+
+    files: tuple[Archive, ...]
+
+    def find(self, data: Path | None, cache: Path) -> Path | None:
+        """Return the folder that holds all the files; DataError where a checksum is another."""
+        paths = [file.find(data, cache) for file in self.files]
+        return paths[0].parent if all(paths) and len({path.parent for path in paths}) == 1 else None
+
+    def obtain(self, cache: Path) -> Path:
+        """Download the files into the cache and return their folder."""
+        paths = [file.obtain(cache) for file in self.files]
+        return paths[0].parent
+
+    def describe(self) -> dict[str, str | int]:
+        """Return the addresses in words."""
+        return {"place": ", ".join(f"{file.url} (sha256 {file.sha256})" for file in self.files)}
+
+
+@dataclass(frozen=True)
 class PackageFile:
     """A data file of an installed pip package; the package itself is never imported.
 
@@ -122,6 +156,8 @@ class PackageFile:
         sha256: 64 hexadecimal digits.
         extra: our extra that installs the package.
     """
+
+    fetchable: ClassVar[bool] = False
 
     distribution: str
     file: str

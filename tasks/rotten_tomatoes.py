@@ -4,8 +4,8 @@ import hashlib
 from pathlib import Path
 
 from tasks import movie_reviews
-from tasks.reading import share, tokens_of
-from tasks.task import Example, Splits, Task
+from tasks.reading import tokens_of
+from tasks.task import Example, Splits, Task, share
 from toolkit.errors import DataError
 
 LABELS = {"0": "negative", "1": "positive"}

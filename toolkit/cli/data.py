@@ -22,7 +22,7 @@ def register(app: typer.Typer) -> None:
         from tasks.catalogue import catalogue, catalogue_text
         from toolkit.config import cache_folder
 
-        documents = catalogue(settings.paths.data, cache_folder(settings))
+        documents = catalogue(settings.paths.data, cache_folder(settings), settings.paths.tasks)
         return Report(documents, catalogue_text(documents))
 
     @command(group, "get", ("toolkit data get sst2 --data data", "toolkit data get sst2 --data data --json"))
@@ -36,5 +36,5 @@ def register(app: typer.Typer) -> None:
         from tasks.catalogue import obtain, obtained_text
         from toolkit.config import cache_folder
 
-        document = obtain(name, settings.paths.data, cache_folder(settings))
+        document = obtain(name, settings.paths.data, cache_folder(settings), settings.paths.tasks)
         return Report(document, obtained_text(document))
