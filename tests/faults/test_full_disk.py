@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 from processes import LINES, wait_for_steps
 
+from toolkit.bilm.export import export
 from toolkit.bilm.folder import load_model
 from toolkit.config import resolve
+from toolkit.embed.tokendump import dump_tokens
 from toolkit.errors import DiskFullError
 from toolkit.pretrain.pretrain import pretrain, resume
 from toolkit.runs.reader import read_run
@@ -150,3 +152,15 @@ def test_a_checkpoint_that_does_not_fit_stops_the_run_and_leaves_the_last_one_to
     assert process.returncode == 0, err
     assert f"resuming at step {before}\n" in err
     assert json.loads(out)["steps"] == before + 5
+
+
+@pytest.mark.parametrize(("out", "left"), [("published", 8 * KIB), ("5.zip", 8 * KIB), ("tokens.hdf5", 0)])
+def test_an_export_or_a_table_that_does_not_fit_leaves_nothing(disk, tiny_model, out, left):
+    folder = disk(64)
+    model = load_model(tiny_model)
+    ballast = fill(folder, left)
+    write = dump_tokens if out == "tokens.hdf5" else export
+    with pytest.raises(DiskFullError, match=rf"no room to write .*{re.escape(out)}"):
+        write(model, folder / out)
+    assert list(folder.iterdir()) == [ballast]
+    ballast.unlink()

@@ -74,6 +74,8 @@ def test_an_nlpl_zip_becomes_a_folder_and_a_zip_again_byte_for_byte(tiny_model: 
     export(load_model(tmp_path / "a.zip"), tmp_path / "folder")
     export(load_model(tmp_path / "folder"), tmp_path / "b.zip")
     assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
+    with zipfile.ZipFile(tmp_path / "a.zip") as archive:  # whenever it is made
+        assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
 
 
 @pytest.mark.parametrize("out", ["published", "5.zip"])
