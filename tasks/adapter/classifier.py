@@ -3,9 +3,10 @@
 import numpy as np
 
 from tasks.adapter.head import Head
-from tasks.adapter.representation import Representation, ScalarMix, mixed
+from tasks.adapter.representation import Representation
 from toolkit.bilm.backend import tf
 from toolkit.config import Evaluate
+from toolkit.keras.scalar_mix import ScalarMix, mixed
 
 
 class Classifier(tf.keras.layers.Layer):
@@ -36,7 +37,7 @@ class Classifier(tf.keras.layers.Layer):
     ) -> None:
         super().__init__(dtype="float32", autocast=False)
         self.representation = representation
-        self.mix = ScalarMix(representation.n_layers) if representation.learned else None
+        self.mix = ScalarMix(representation.n_layers, settings.mix_l2) if representation.learned else None
         self.head = head(n_labels, settings, np.random.default_rng(seed))
         self(np.zeros((1, 1, representation.n_layers, representation.width), np.float32), np.ones(1, np.int32))
         self.signature = (
@@ -60,10 +61,6 @@ class Classifier(tf.keras.layers.Layer):
         elif self.representation.weights is not None:
             parts.append(mixed(layers, tf.constant(self.representation.weights)))
         return tf.concat(parts, -1)
-
-    def penalty(self) -> tf.Tensor:
-        """Return what the mix adds to the loss before lambda; 0 without a learned mix."""
-        return tf.constant(0.0) if self.mix is None else self.mix.penalty()
 
     def layer_weights(self) -> tuple[list[float], float] | None:
         """Return the weights of the layers, as they are now, and gamma; None where no layer is in the vector."""

@@ -130,7 +130,7 @@ def _train_step(classifier: Classifier, settings: Evaluate) -> Callable[..., tf.
         with tf.GradientTape() as tape:
             scores = classifier(layers, lengths, training=True)
             loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(gold, scores))
-            loss += settings.mix_l2 * classifier.penalty()
+            loss += sum(classifier.losses)  # the mix's penalty
         variables = classifier.trainable_variables
         optimizer.apply(tape.gradient(loss, variables), variables)
         return loss

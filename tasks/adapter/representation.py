@@ -4,7 +4,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from toolkit.bilm.backend import tf
 from toolkit.errors import UsageError, did_you_mean
 
 FORMS = ("none", "layer:j", "top", "average", "fixed:w0,w1,…", "learned")
@@ -42,6 +41,7 @@ class Representation:
         n_layers: L+1, the token layer included.
         width: 2P, of each layer; P of a forward model.
         directions: how often layer 0 holds the token vector, side by side.
+        names: of x_k and of the mix, for people.
     """
 
     mix: str
@@ -50,9 +50,18 @@ class Representation:
     n_layers: int
     width: int
     directions: int = 2
+    names: tuple[str, str] = ("x_k", "ELMo")
 
     @classmethod
-    def parse(cls, mix: str, x_k: bool, n_layers: int, width: int, directions: int = 2) -> "Representation":
+    def parse(
+        cls,
+        mix: str,
+        x_k: bool,
+        n_layers: int,
+        width: int,
+        directions: int = 2,
+        names: tuple[str, str] = ("x_k", "ELMo"),
+    ) -> "Representation":
         """Read a mix: none, layer:j, top, average, fixed:w0,w1,… or learned.
 
         Raises:
@@ -60,7 +69,7 @@ class Representation:
         """
         if mix == "none" and not x_k:
             raise UsageError("mix 'none' without x_k leaves no vector: take --x-k or another mix")
-        return cls(mix, _weights(mix, n_layers), x_k, n_layers, width, directions)
+        return cls(mix, _weights(mix, n_layers), x_k, n_layers, width, directions, names)
 
     @property
     def learned(self) -> bool:
@@ -80,42 +89,9 @@ class Representation:
     @property
     def shape_text(self) -> str:
         """Say what stands where: "[x_k 128; ELMo 256] -> 384"."""
-        parts = [f"x_k {self.token_width}"] if self.x_k else []
-        parts += [] if self.mix == "none" else [f"ELMo {self.width}"]
+        parts = [f"{self.names[0]} {self.token_width}"] if self.x_k else []
+        parts += [] if self.mix == "none" else [f"{self.names[1]} {self.width}"]
         return f"[{'; '.join(parts)}] -> {self.size}"
-
-
-class ScalarMix(tf.keras.layers.Layer):
-    """The learned mix of equation 1 of Peters et al. (2018): gamma * sum over j of softmax(w)_j h_j.
-
-    The w start at zero, that is with equal weights. Their penalty is lambda times the sum of their squares: since the
-    softmax takes no notice of a constant, this draws the weights towards equal ones.
-
-    Args:
-        n_layers: L+1.
-    """
-
-    def __init__(self, n_layers: int) -> None:
-        super().__init__()
-        self.raw = self.add_weight(shape=(n_layers,), initializer="zeros", name="raw")
-        self.gamma = self.add_weight(shape=(), initializer="ones", name="gamma")
-
-    def call(self, layers: tf.Tensor) -> tf.Tensor:
-        """Mix float32 [B, T, L+1, 2P] to [B, T, 2P]."""
-        return self.gamma * mixed(layers, self.weights_of_layers())
-
-    def weights_of_layers(self) -> tf.Tensor:
-        """Return the weights after the softmax, float32 [L+1]; they sum to 1."""
-        return tf.nn.softmax(tf.convert_to_tensor(self.raw))
-
-    def penalty(self) -> tf.Tensor:
-        """Return the sum of the squares of w, to be multiplied by lambda."""
-        return tf.reduce_sum(tf.square(tf.convert_to_tensor(self.raw)))
-
-
-def mixed(layers: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-    """Return the sum of [B, T, L+1, 2P] over its layers, weighted by [L+1]."""
-    return tf.reduce_sum(layers * weights[:, None], 2)
 
 
 def _weights(mix: str, n_layers: int) -> tuple[float, ...] | None:
@@ -128,7 +104,7 @@ def _weights(mix: str, n_layers: int) -> tuple[float, ...] | None:
         return _one_hot(n_layers - 1, n_layers)
     if form == "layer" and argument:
         if not (argument.isascii() and argument.isdigit()) or int(argument) >= n_layers:
-            raise UsageError(f"mix {mix!r}: the model has the layers 0 to {n_layers - 1}, 0 being the token layer")
+            raise UsageError(f"mix {mix!r}: the layers are 0 to {n_layers - 1}, 0 being the token layer")
         return _one_hot(int(argument), n_layers)
     if form == "fixed" and argument:
         return _fixed(mix, argument.split(","), n_layers)
@@ -138,7 +114,7 @@ def _weights(mix: str, n_layers: int) -> tuple[float, ...] | None:
 def _fixed(mix: str, texts: Sequence[str], n_layers: int) -> tuple[float, ...]:
     numbers = [_number(text) for text in texts]
     if None in numbers or len(numbers) != n_layers:
-        raise UsageError(f"mix {mix!r}: the model asks for {n_layers} numbers, one a layer, the token layer first")
+        raise UsageError(f"mix {mix!r}: it asks for {n_layers} numbers, one a layer, layer 0 first")
     return tuple(number for number in numbers if number is not None)
 
 

@@ -7,10 +7,11 @@ from hypothesis import strategies as st
 
 from tasks.adapter.classifier import Classifier
 from tasks.adapter.head import find_head
-from tasks.adapter.representation import Representation, ScalarMix, split_mixes
+from tasks.adapter.representation import Representation, split_mixes
 from toolkit.bilm.backend import tf
 from toolkit.config import Evaluate
 from toolkit.errors import UsageError
+from toolkit.keras.scalar_mix import ScalarMix
 
 LAYERS, WIDTH = 3, 8
 
@@ -48,9 +49,44 @@ def test_learned_mix_starts_as_the_average():
 
 
 def test_penalty_is_the_sum_of_squares_of_the_raw_weights():
-    mix = ScalarMix(LAYERS)
+    mix = ScalarMix(LAYERS, l2_coef=0.5)
     mix.raw.assign([1.0, -2.0, 3.0])
-    assert float(mix.penalty()) == pytest.approx(14.0)
+    assert float(sum(mix.losses)) == pytest.approx(7.0)
+    assert not ScalarMix(LAYERS).losses and not ScalarMix(LAYERS, l2_coef=0.5, top_only=True).losses
+
+
+# The weights and gammas that bilm-tf's own test of `weight_layers` uses.
+PUBLISHED = [((0.1, 0.3, 0.5), 1.1), ((0.2, 0.4, 0.6), 0.88)]
+MASK = np.array([[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0]], bool)
+
+
+@pytest.mark.parametrize(("raw", "gamma"), PUBLISHED)
+@pytest.mark.parametrize("layer_norm", [False, True])
+@pytest.mark.parametrize("top_only", [False, True])
+def test_mix_is_bilm_tfs_weight_layers(raw, gamma, layer_norm, top_only):
+    """Softmax of w + 1 / (L+1); the layer norm has one mean and one variance a layer over the unmasked positions."""
+    layers = np.random.default_rng(3).normal(1.5, 2.0, (3, 4, LAYERS, WIDTH)).astype(np.float32)
+    mix = ScalarMix(LAYERS, layer_norm=layer_norm, top_only=top_only)
+    mix.gamma.assign(gamma)
+    shares = np.eye(LAYERS)[-1]
+    if not top_only:
+        mix.raw.assign(raw)
+        shares = np.exp(np.array(raw) + 1 / 3) / np.exp(np.array(raw) + 1 / 3).sum()
+    expected = np.zeros((3, 4, WIDTH))
+    for j, share in enumerate(shares):
+        layer = layers[:, :, j].astype(np.float64)
+        if layer_norm:
+            inside = layer[MASK]
+            layer = (layer - inside.mean()) / np.sqrt(inside.var() + 1e-12)
+        expected += gamma * share * layer
+    found = mix(tf.constant(layers), mask=tf.constant(MASK)).numpy()
+    np.testing.assert_allclose(found[MASK], expected[MASK], atol=1e-6, rtol=1e-6)
+    assert len(mix.trainable_variables) == (1 if top_only else 2)
+
+
+def test_layer_norm_of_nothing_but_padding_is_finite():
+    layers, mix = tf.ones((1, 2, LAYERS, WIDTH)), ScalarMix(LAYERS, layer_norm=True)
+    assert np.isfinite(mix(layers, mask=tf.zeros((1, 2), tf.bool))).all()
 
 
 @pytest.mark.parametrize(

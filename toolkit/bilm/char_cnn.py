@@ -75,12 +75,17 @@ class CharCNN(tf.Module):
         width, dim, number = kernel.shape
         positions = tf.shape(char_ids)[1] - (width - 1)
         window_ids = tf.stack([char_ids[:, i : i + positions] for i in range(width)], -1)
-        windows = tf.reshape(tf.cast(tf.gather(self.char_embed, window_ids), dtype), [-1, width * dim])
+        windows = tf.reshape(tf.cast(tf.gather(dense(self.char_embed), window_ids), dtype), [-1, width * dim])
         y = tf.matmul(windows, tf.cast(tf.reshape(kernel, [width * dim, number]), dtype))
         # The bias is the same at all positions and the activation rises: both may follow the maximum.
         y = tf.reduce_max(tf.reshape(y, [-1, positions, number]), 1)
         y = tf.cast(y, tf.float32) + bias
         return tf.nn.relu(y) if self.spec.activation == "relu" else tf.tanh(y)
+
+
+def dense(table: tf.Variable) -> tf.Tensor:
+    """Return a table whose gradient is one tensor: of rows that repeat, Keras' Adam would take a step each."""
+    return tf.reshape(table, table.shape)
 
 
 def _product(x: tf.Tensor, weight: tf.Variable, dtype: tf.DType) -> tf.Tensor:

@@ -1,0 +1,1 @@
+"""Keras 3 layers (TensorFlow backend) around a biLM."""
