@@ -5,10 +5,10 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from disks import KIB, fill
 from processes import LINES, wait_for_steps
 
 from toolkit.bilm.export import export
@@ -20,7 +20,6 @@ from toolkit.pretrain.pretrain import pretrain, resume
 from toolkit.runs.reader import read_run
 from toolkit.text.prepare import prepare
 
-KIB = 1024
 WRITES = """
 import pathlib, sys
 import numpy as np
@@ -34,38 +33,6 @@ except DiskFullError as error:
     print(error)
     sys.exit(1)
 """
-
-
-@pytest.fixture
-def disk(tmp_path) -> Iterator[Callable[[int], Path]]:
-    """Return a function that mounts an empty file system of so many KiB."""
-    mounted: list[Path] = []
-
-    def mount(kib: int) -> Path:
-        folder = tmp_path / "disk"
-        folder.mkdir()
-        command = ["mount", "-t", "tmpfs", "-o", f"size={kib}k", "tmpfs", str(folder)]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-        except FileNotFoundError:
-            pytest.skip("there is no mount command here")
-        if done.returncode:
-            pytest.skip(f"mounting a small file system is not permitted here: {done.stderr.strip()}")
-        mounted.append(folder)
-        return folder
-
-    yield mount
-    for folder in mounted:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-def fill(disk: Path, left: int = 0) -> Path:
-    """Take all room but `left` bytes."""
-    ballast = disk / "ballast"
-    with ballast.open("wb", buffering=0) as file:
-        while (free := shutil.disk_usage(disk).free - left) > 0:
-            file.write(bytes(min(free, 64 * KIB)))
-    return ballast
 
 
 def settings(folder: Path, runs: Path):
