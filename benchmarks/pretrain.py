@@ -27,9 +27,9 @@ from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
 
 import h5py  # noqa: E402
+from measure import PEER_ENVIRONMENT, product_ceiling, take_turns  # noqa: E402
 
 from tasks.demo_text import demo_text  # noqa: E402
-from toolkit.bilm.backend import tf  # noqa: E402
 from toolkit.bilm.folder import Softmax, load_model  # noqa: E402
 from toolkit.config import Settings, cache_folder, resolve  # noqa: E402
 from toolkit.memory import peak_memory_mb  # noqa: E402
@@ -38,21 +38,7 @@ from toolkit.text.prepare import Prepared, prepare  # noqa: E402
 from toolkit.text.vocab import Vocabulary  # noqa: E402
 
 PEER = Path(__file__).parent / "peers" / "simple_elmo_train.py"
-PEER_ENVIRONMENT = {"TF_USE_LEGACY_KERAS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
 WARM_UP = 1 / 3  # share of the steps that `steady` leaves out
-
-
-def product_ceiling(dtype: tf.DType, size: int = 2048, repeats: int = 5) -> float:
-    """Return the best rate of a square matrix product through TensorFlow, in GFLOP/s."""
-    a = tf.cast(tf.random.normal((size, size)), dtype)
-    product = tf.function(lambda: tf.reduce_sum(tf.matmul(a, a)))
-    product().numpy()
-    seconds = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        product().numpy()
-        seconds.append(time.perf_counter() - start)
-    return 2 * size**3 / min(seconds) / 1e9
 
 
 def step_gflop(trainer: Trainer, words: int) -> float:
@@ -209,14 +195,9 @@ def main() -> None:
         return
     settings, prepared, vocabulary = setting(options)
     tokens_per_step = settings.pretrain.batch_size * settings.pretrain.unroll_steps
-    sides: dict[str, list[dict[str, Any]]] = {"ours": [], "peer": []} if options.peer else {"ours": []}
-    for repeat in range(options.repeats):
-        for side, reports in sides.items():
-            print(f"repeat {repeat + 1} of {options.repeats}: {side}", file=sys.stderr)
-            done = subprocess.run(
-                [sys.executable, __file__, *sys.argv[1:], "--side", side], stdout=subprocess.PIPE, text=True, check=True
-            )
-            reports.append(rates(json.loads(done.stdout.splitlines()[-1]), tokens_per_step))
+    sides = take_turns(["ours", "peer"] if options.peer else ["ours"], options.repeats)
+    for reports in sides.values():
+        reports[:] = [rates(report, tokens_per_step) for report in reports]
     result: dict[str, Any] = {
         "preset": options.preset,
         "vocabulary": len(vocabulary),
