@@ -53,5 +53,5 @@ def _notes(documents: Sequence[Mapping[str, Any]]) -> list[str]:
         notes.append("± SEEDS: half of the 95 % t interval of the mean over seeds, wide for few seeds.")
     notes.append("± EXAMPLES: half of the 95 % bootstrap interval over the test examples.")
     if any(row["layer_weights"] for row in rows):
-        notes.append("LAYERS: weights of the layers, the token layer first, with the standard deviation over seeds.")
+        notes.append("LAYERS: weights of the layers, layer 0 first, with the standard deviation over seeds.")
     return notes

@@ -17,8 +17,9 @@ from tasks.adapter.head import find_head
 from tasks.adapter.representation import Representation, split_mixes
 from tasks.task import Splits, Task
 from toolkit.bilm.folder import Model
-from toolkit.config import Settings, cache_folder
+from toolkit.config import Evaluate, Settings, cache_folder
 from toolkit.embed.encoder import Encoder
+from toolkit.errors import UsageError
 from toolkit.progress import Progress
 from toolkit.runs.compare import compare_with
 from toolkit.runs.describe_comparison import comparison_document
@@ -92,20 +93,18 @@ def evaluate(task: Task, source: LayerSource, settings: Settings, store: Path) -
         store: the run store.
 
     Returns:
-        the JSON document of `toolkit evaluate`: task, metric, source of the data, model, rows (one a mix) and
+        the JSON document of `toolkit evaluate`: task, metric, source of the data, model, layers, rows (one a mix) and
         comparisons (each later mix against the first, on the same test examples).
 
     Raises:
         UsageError: a mix or the head is unknown or does not fit the model.
-        DataError: the task's data cannot be had or read.
+        DataError: the task's data cannot be had or read, or dumps are of other sentences.
         ToolkitError: training diverged.
     """
     chosen = settings.evaluate
     find_head(chosen.head)
-    representations = [
-        Representation.parse(mix, chosen.x_k, source.n_layers, source.width, source.directions)
-        for mix in split_mixes(chosen.mix)
-    ]
+    representations = _representations(source, chosen)
+    settings = settings.model_copy(update={"embed": settings.embed.model_copy(update=dict(source.embed))})
     prepared = prepare(task, source, settings)
     seeds = range(chosen.seed, chosen.seed + chosen.seeds)
     rows, folders = [], []
@@ -121,9 +120,23 @@ def evaluate(task: Task, source: LayerSource, settings: Settings, store: Path) -
         "data": prepared.splits.description,
         "model": source.name,
         "model_fingerprint": source.fingerprint,
+        "layers": source.n_layers,
         "rows": rows,
         "comparisons": [comparison_document(comparison) for comparison in compare_with(first, later)],
     }
+
+
+def _representations(source: LayerSource, chosen: Evaluate) -> list[Representation]:
+    mixes, x_k = split_mixes(chosen.mix), chosen.x_k
+    if source.n_layers == 1 and x_k:
+        if "none" in mixes:
+            raise UsageError(f"mix 'none' leaves no vector: {source.name} holds one layer and no x_k; take --mix top")
+        logger.info("%s holds one layer, which is the mix: no x_k beside it", source.name)
+        x_k = False
+    if x_k and source.names[0] != "x_k":
+        logger.info("x_k of %s is its layer 0; --no-x-k leaves it out", source.name)
+    shape = (source.n_layers, source.width, source.directions, source.names)
+    return [Representation.parse(mix, x_k, *shape) for mix in mixes]
 
 
 def prepare(task: Task, source: LayerSource, settings: Settings) -> Prepared:
@@ -131,6 +144,7 @@ def prepare(task: Task, source: LayerSource, settings: Settings) -> Prepared:
     cache = cache_folder(settings)
     splits = task.load(settings.paths.data, cache)
     logger.info("%s: %s", task.name, splits.description)
+    source.check(splits)
     parts = splits.parts()
     examples = [example for part in parts.values() for example in part]
     features = features_of([example.tokens for example in examples], source, splits.fingerprint, cache)
@@ -143,9 +157,11 @@ def prepare(task: Task, source: LayerSource, settings: Settings) -> Prepared:
 def run_seed(prepared: Prepared, representation: Representation, settings: Settings, seed: int, store: Path) -> Outcome:
     """Train one classifier with one seed, score it on dev and test, and write all of it to a run folder."""
     task, source = prepared.task, prepared.source
-    own = settings.evaluate.model_copy(update={"mix": representation.mix, "seed": seed, "seeds": 1})
+    own = settings.evaluate.model_copy(
+        update={"mix": representation.mix, "x_k": representation.x_k, "seed": seed, "seeds": 1}
+    )
     vector = representation.mix if representation.x_k else f"{representation.mix}-without-x_k"
-    name = f"{task.name}-{vector}-{own.head}-s{seed}"
+    name = "-".join(part for part in (task.name, source.label, vector, own.head, f"s{seed}") if part)
     extra = {
         "task": task.name,
         "task_version": task.version,
@@ -155,6 +171,7 @@ def run_seed(prepared: Prepared, representation: Representation, settings: Setti
         "representation": representation.shape_text,
         "labels": list(task.labels),
         "model": source.name,
+        "layers": source.n_layers,
         "data": prepared.splits.description,
     }
     with RunWriter.start(

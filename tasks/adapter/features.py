@@ -3,12 +3,13 @@
 import logging
 import math
 import shutil
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from tasks.task import Splits
 from toolkit.errors import FormatError
 from toolkit.files import atomic_folder, fingerprint
 from toolkit.progress import Progress
@@ -23,16 +24,20 @@ Encode = Callable[[Iterable[Sequence[str]]], Iterable[np.ndarray]]
 
 @dataclass(frozen=True)
 class LayerSource:
-    """Something that gives the layers of sentences: an encoder with a model behind it, or a dump.
+    """Something that gives the layers of sentences: an encoder with a model behind it, or dumps.
 
     Attributes:
         name: for people.
-        fingerprint: 16 hexadecimal digits of the model.
-        state: how the state before each sentence is set.
-        n_layers: L+1.
+        fingerprint: of the model, 16 hexadecimal digits; of dumps what they say, see `tasks.adapter.dumps`.
+        state: how the state before each sentence is set; of dumps what tells one version of the files from another.
+        n_layers: L+1; 1 where a dump holds one layer, which then has no x_k beside it.
         width: 2P; P of a forward model.
         encode: from sentences to float [L+1, T, 2P] each, in the same order.
-        directions: 1 for a forward model, whose layer 0 is the token vector once.
+        directions: how often layer 0 holds the token vector, side by side: 1 for a forward model.
+        names: of x_k and of the mix, for people.
+        label: stands in the names of runs; "" for a biLM.
+        embed: settings of [embed] that the vectors were made with, where they are not the user's.
+        check: refuses splits whose sentences the source does not hold.
     """
 
     name: str
@@ -42,6 +47,10 @@ class LayerSource:
     width: int
     encode: Encode
     directions: int = 2
+    names: tuple[str, str] = ("x_k", "ELMo")
+    label: str = ""
+    embed: Mapping[str, object] = field(default_factory=dict)
+    check: Callable[[Splits], None] = lambda splits: None
 
 
 @dataclass(frozen=True)

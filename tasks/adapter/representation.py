@@ -104,7 +104,7 @@ def _weights(mix: str, n_layers: int) -> tuple[float, ...] | None:
         return _one_hot(n_layers - 1, n_layers)
     if form == "layer" and argument:
         if not (argument.isascii() and argument.isdigit()) or int(argument) >= n_layers:
-            raise UsageError(f"mix {mix!r}: the layers are 0 to {n_layers - 1}, 0 being the token layer")
+            raise UsageError(f"mix {mix!r}: there are the layers 0 to {n_layers - 1}, 0 being the token layer")
         return _one_hot(int(argument), n_layers)
     if form == "fixed" and argument:
         return _fixed(mix, argument.split(","), n_layers)

@@ -26,8 +26,8 @@ def register(app: typer.Typer) -> None:
         embeddings: Annotated[
             str | None,
             typer.Option(
-                help="Instead of a model: a folder with a dump a split (train.hdf5, dev.hdf5, test.hdf5), of any encoder; "
-                "or a path with {split}, {task} in it."
+                help="Instead of a model: a folder with a dump a split (train.hdf5, dev.hdf5, test.hdf5), of any "
+                "encoder, or a path with {split} and {task} in it."
             ),
         ] = None,
         mix: Annotated[

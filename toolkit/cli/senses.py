@@ -25,8 +25,13 @@ def register(app: typer.Typer) -> None:
     @command(group, "index", INDEX_EXAMPLES)
     def index_command(
         session: Session,
-        model: Annotated[str, typer.Argument(help="A run, a model folder or an NLPL zip.")],
-        words: Annotated[str | None, typer.Option(help="Words, commas between; needed for --text, --wordnet.")] = None,
+        model: Annotated[str | None, typer.Argument(help="A run, a model folder or an NLPL zip.")] = None,
+        words: Annotated[str | None, typer.Option(help="Words, commas between; needed for plain sentences.")] = None,
+        embeddings: Annotated[Path | None, typer.Option(help="Instead of a model: a dump, of any encoder.")] = None,
+        sentences: Annotated[
+            Path | None,
+            typer.Option(help="The text that the dump was made of; occurrences come from it unless a source is given."),
+        ] = None,
         text: Annotated[list[str] | None, typer.Option(help="Text: file, folder or glob; repeatable.")] = None,
         tsv: Annotated[Path | None, typer.Option(help="Table: word, position, sense, sentence; a header.")] = None,
         coarsewsd: Annotated[Path | None, typer.Option(help="The folder of CoarseWSD-20.")] = None,
@@ -35,16 +40,32 @@ def register(app: typer.Typer) -> None:
     ) -> Report:
         """Keep the vectors of words in their sentences in a run, so that their neighbours can be looked up."""
         settings = session.settings().settings
-        from toolkit.embed.models import resolve_model
+        from toolkit.errors import UsageError
         from toolkit.senses.sources import choose_source
 
-        path = resolve_model(model, settings.paths.runs)
         wanted = [word.strip() for word in (words or "").split(",") if word.strip()]
-        source, occurrences = choose_source(wanted, text or (), tsv, coarsewsd, wordnet, settings.text)
-        from toolkit.bilm.folder import load_model
-        from toolkit.senses.occurrences import index
+        if (model is None) == (embeddings is None) or (embeddings is None) != (sentences is None):
+            raise UsageError("give a model, or --embeddings with --sentences, the text that they were made of")
+        if embeddings is None:
+            from toolkit.embed.models import resolve_model
 
-        document = index(load_model(path), occurrences, wanted, settings, source, name)
+            path = resolve_model(model, settings.paths.runs)
+            source, occurrences = choose_source(wanted, text or (), tsv, coarsewsd, wordnet, settings.text)
+            from toolkit.bilm.folder import load_model
+            from toolkit.senses.occurrences import index
+
+            document = index(load_model(path), occurrences, wanted, settings, source, name)
+        else:
+            from toolkit.embed.dumpfile import open_embeddings
+            from toolkit.senses.dumped import dumped_source, vectors_of_dump
+            from toolkit.senses.keep import keep
+
+            if text or tsv or coarsewsd or wordnet:
+                source, occurrences = choose_source(wanted, text or (), tsv, coarsewsd, wordnet, settings.text)
+            else:
+                source, occurrences = dumped_source(sentences, wanted)
+            with open_embeddings(embeddings) as dump:
+                document = keep(vectors_of_dump(dump, sentences), occurrences, wanted, settings, source, name)
         counts = ", ".join(f"{word} {count}" for word, count in document["words"].items())
         return Report(
             document,

@@ -25,8 +25,11 @@ def model_of(occurrences: Occurrences, store: Path) -> Path:
     """Return the folder or zip of the model that made the vectors: where it was, else in a pretrain run of the store.
 
     Raises:
-        UsageError: it is in neither place.
+        UsageError: it is in neither place, or the vectors came from a dump.
     """
+    if "embeddings" in occurrences.attributes:
+        dump = occurrences.attributes["embeddings"]
+        raise UsageError(f"the vectors are of the dump {dump}, a free sentence has none: take --sentence")
     place = Path(str(occurrences.attributes.get("model", "")))
     if place.is_file() or (place / "options.json").is_file():
         return place

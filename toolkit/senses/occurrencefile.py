@@ -54,8 +54,8 @@ class Occurrences:
         sentence_of: int32 [n], index into `sentences`.
         sentences: the distinct sentences, each a list of tokens.
         vectors: float16 [n, L+1, 2P]; layer 0 is the token vector twice.
-        attributes: what the file says of itself; "model_fingerprint", "state" ("warm" or "zero"), "source", "model"
-            (where the model was).
+        attributes: what the file says of itself; "model_fingerprint", "state" ("warm" or "zero"; of a dump what it
+            says, or ""), "source", "model" or "embeddings" (where the model or the dump was).
     """
 
     path: Path

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 class TextMark:
     """The fingerprint of sentences that come one behind the other.
 
-    It is the beginning of the SHA-256 of the text with a sentence a line, tokens parted by one blank, each line ended by
-    a line feed, in UTF-8: of a file that is written so, the first 16 digits that `sha256sum` prints.
+    It is the beginning of the SHA-256 of the text with a sentence a line, tokens parted by one blank, each line ended
+    by a line feed, in UTF-8: of a file that is written so, the first 16 digits that `sha256sum` prints.
     """
 
     def __init__(self) -> None:
