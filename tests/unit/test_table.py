@@ -16,7 +16,7 @@ from toolkit.metrics import METRICS
 from toolkit.paired import compare_paired
 from toolkit.runs import notes, schema
 from toolkit.runs.describe_table import latex_escaped, table_document, table_text
-from toolkit.runs.reader import load_run
+from toolkit.runs.reader import load_run, read_predictions
 from toolkit.runs.table import (
     BEST,
     EMPTY,
@@ -155,6 +155,16 @@ def test_a_seed_that_failed_beside_others_is_told_until_it_has_been_run_again(tm
     assert (found.seeds, found.remark) == (3, "")
 
 
+def test_the_order_of_the_examples_in_a_file_changes_nothing(tmp_path: Path) -> None:
+    for number, (mix, share) in enumerate((("none", 0.6), ("learned", 0.8))):
+        folder = predicted_run(tmp_path, mix, answers(share, number), GOLD, evaluate__mix=mix)
+    straight = table_of(tmp_path)
+    path = folder / schema.PREDICTIONS
+    read_predictions(folder).sample(frac=1, random_state=1).to_parquet(path)
+    assert table_of(tmp_path) == straight
+    assert len(straight.columns) == 1
+
+
 def test_the_last_finished_run_of_a_seed_counts(tmp_path: Path) -> None:
     first = predicted_run(tmp_path, "sst2", answers(0.5), GOLD)
     first.rename(first.with_name("20200101T000000-evaluate-sst2-s1"))
@@ -270,7 +280,7 @@ def test_latex_is_escaped_and_balanced(awkward: ScoreTable) -> None:
     assert all(len(re.findall(r"(?<!\\)&", row)) == 4 for row in rows)
     assert r"\begin{tabular}{lllrr}" in text
     plain = re.sub(r"\\[\\&%$#_{}]", "", body)
-    assert not re.search(r"[%#_^~±≈–]", plain)
+    assert not re.search(r"[%#_^~±≈–|]", plain)
     assert plain.count("{") == plain.count("}") and plain.count("$") % 2 == 0
     assert r"\textbf{" in body and r"$\approx$" in body
     assert latex_escaped("a_b~^\\") == r"a\_b\textasciitilde{}\textasciicircum{}\textbackslash{}"
