@@ -222,7 +222,7 @@ def _by_hash(path: Path, found: list[_Labelled], held_out: tuple[str, ...]) -> l
     texts = sorted({row.text for row in found}, key=share)
     size = max(1, round(HELD_OUT * len(texts)))
     if len(texts) <= len(held_out):
-        raise DataError(f"{path} has {len(texts)} different texts, too few to hold out {' and '.join(held_out)}")
+        raise DataError(f"{path}: too few different texts ({len(texts)}) to hold out {' and '.join(held_out)}")
     part_of = dict(zip(texts, [part for part in held_out for _ in range(size)], strict=False))
     return [_Labelled(r.id, r.where, r.text, r.label, part_of.get(r.text, "train")) for r in found]
 

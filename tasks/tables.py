@@ -88,9 +88,9 @@ def _check_columns(path: Path, columns: list[str], header: list[str]) -> None:
         raise DataError(f"{path} has two columns called {twice!r}: rename one")
     for name in columns:
         if name not in header:
-            alone = f" It has a single column: are its fields parted by {', '.join(SEPARATORS)}'s separator?"
             hint = did_you_mean(name, header)
-            raise UsageError(f"{path} has no column {name!r}: {hint}.{alone if len(header) == 1 else ''}")
+            alone = "; it is the only one: part the fields by commas (.csv) or tabs (.tsv)" if len(header) == 1 else ""
+            raise UsageError(f"{path} has no column {name!r}: {hint}{alone}")
 
 
 def _json_rows(path: Path, columns: list[str]) -> Iterator[Row]:

@@ -1,0 +1,241 @@
+"""A user's table and a user's task files: results, or one clear line."""
+
+import csv
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from tasks.adapter.supported import check_supported
+from tasks.catalogue import catalogue
+from tasks.own_data import Columns, chosen_tasks, own_task
+from tasks.registry import all_tasks, discover, find_task
+from tasks.task import Splits, Task
+from toolkit.config import Settings, Text
+from toolkit.errors import DataError, ToolkitError, UsageError
+
+WORDS = ("the", "bank", "river", "money", "was", "good")
+
+
+def made_up(n: int, classes: int) -> list[tuple[str, str]]:
+    rng = random.Random(1)
+    texts = [f'{" ".join(rng.choices(WORDS, k=4))}, he said "yes"\nand {number}.' for number in range(n)]
+    return [(text, f"c{number % classes}") for number, text in enumerate(texts)]
+
+
+def table(path: Path, rows: list[tuple], header: tuple = ("text", "label"), delimiter: str = ",") -> Path:
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, delimiter=delimiter).writerows([header, *rows])
+    return path
+
+
+def loaded(path: Path, columns: Columns | None = None, text: Text | None = None) -> tuple[Task, Splits]:
+    task = own_task(path, columns or Columns(), text or Text())
+    return task, task.load(None, path)
+
+
+def every(splits: Splits) -> list:
+    return [example for part in splits.parts().values() for example in part]
+
+
+@pytest.mark.parametrize(("suffix", "delimiter"), [("csv", ","), ("tsv", "\t")])
+def test_separators_and_line_ends_in_quotes_are_text(suffix, delimiter, tmp_path):
+    task, splits = loaded(table(tmp_path / f"my-Reviews.{suffix}", made_up(100, 3), delimiter=delimiter))
+    assert (task.name, task.labels, len(every(splits))) == ("csv-my_reviews", ("c0", "c1", "c2"), 100)
+    assert dict(task.sizes) == {"train": 80, "dev": 10, "test": 10}
+    first = next(example for example in every(splits) if example.id == "row-2")
+    assert first.tokens[4:] == (",", "he", "said", '"', "yes", '"', "and", "0", ".")
+
+
+def test_json_lines_may_hold_numbers_as_labels(tmp_path):
+    path = tmp_path / "rows.jsonl"
+    path.write_text("\n".join(json.dumps({"body": text, "y": int(label[1:])}) for text, label in made_up(50, 12)))
+    task, _ = loaded(path, Columns("body", "y"))
+    assert task.labels == tuple(map(str, range(12)))
+
+
+def test_equal_texts_are_in_one_split_and_rows_keep_theirs_in_another_order(tmp_path):
+    rows = made_up(60, 2) * 2
+    _, splits = loaded(table(tmp_path / "a.csv", rows))
+    places = {name: {e.tokens for e in part} for name, part in splits.parts().items()}
+    assert not places["train"] & places["test"] and not places["train"] & places["dev"]
+    _, turned = loaded(table(tmp_path / "b.csv", rows[::-1]))
+    assert {name: {e.tokens for e in part} for name, part in turned.parts().items()} == places
+
+
+def test_splits_come_from_a_column_and_dev_from_train_where_none_is(tmp_path):
+    rows = [(*row, ("train", "Train", "training", "test")[number % 4]) for number, row in enumerate(made_up(80, 2))]
+    _, splits = loaded(table(tmp_path / "a.csv", rows, ("text", "label", "part")), Columns(split="part"))
+    assert splits.sizes == {"train": 54, "dev": 6, "test": 20}
+    assert "a tenth of train" in splits.description
+
+
+def test_splits_come_from_the_names_of_files_in_a_folder(tmp_path):
+    rows = made_up(60, 2)
+    for name, part in (("train", rows[:40]), ("valid", rows[40:50]), ("test", rows[50:])):
+        table(tmp_path / f"{name}.csv", part)
+    _, splits = loaded(tmp_path)
+    assert splits.sizes == {"train": 40, "dev": 10, "test": 10}
+    assert splits.test[0].id == "test-2"
+
+
+def test_two_hundred_classes_and_a_class_with_one_example_are_read(tmp_path):
+    task, splits = loaded(table(tmp_path / "a.csv", [*made_up(600, 200), ("alone", "rare")]))
+    assert len(task.labels) == 201
+    assert len(every(splits)) == 601
+
+
+def test_label_that_training_lacks_is_told(tmp_path, caplog):
+    rows = [(*row, "train") for row in made_up(30, 2)] + [("new", "rare", "test"), (*made_up(1, 2)[0], "test")]
+    loaded(table(tmp_path / "a.csv", rows, ("text", "label", "split")), Columns(split="split"))
+    assert "1 labels are in no training row and cannot be predicted, e.g. 'rare'" in caplog.text
+    assert "1 test texts stand in train too" in caplog.text
+
+
+def test_tokenised_text_is_split_at_blanks_alone(tmp_path):
+    rows = [(f"it 's a film , number {i} , isn't .", f"c{i % 2}") for i in range(30)]
+    _, splits = loaded(table(tmp_path / "a.csv", rows))
+    assert "isn't" in splits.train[0].tokens and "tokenised text" in splits.description
+    _, lower = loaded(table(tmp_path / "b.csv", made_up(30, 2)), text=Text(lowercase=True, input="raw"))
+    assert all(token == token.lower() for example in every(lower) for token in example.tokens)
+
+
+GOOD = "".join(f"text {i},c{i % 2}\n" for i in range(9))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (GOOD + "no label,\nnone,\n", r"row 11 and 1 more: no label in column 'label'; fill it in or delete the row"),
+        (GOOD + " ,c1\n", r"row 11: column 'text' is empty"),
+        (GOOD + '"two\nlines",c1\n,c1\n', r"row 12 \(line 13\): column 'text' is empty"),
+        (GOOD + "hello, you,c1\n", r"row 11: 3 fields, but the header has 2: put quotes"),
+        (GOOD + '"open,c1\nmore,c1\n', r"line 11: .*is a quote opened there and not closed"),
+        (GOOD + "caf\xe9,c1\n", r"line 11, column 4: byte 0xe9 is not UTF-8"),
+        ("a,x\nb,x\n", r"all 2 rows have the label 'x': there is nothing to learn"),
+        ("a,x\nb,y\nc,z\n", r"each of the 3 rows has a label of its own in 'label'"),
+        ("a,x\na,y\na,x\n", r"too few different texts \(1\) to hold out test and dev"),
+        ("", r"no row behind its header"),
+    ],
+)
+def test_bad_table_is_one_line_with_file_and_row(content, message, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_bytes(("text,label\n" + content).encode("latin-1"))
+    with pytest.raises(DataError, match=message) as error:
+        own_task(path, Columns(), Text())
+    assert str(path) in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "columns", "message"),
+    [
+        ("a.csv", "text,lable\n", Columns(), r"no column 'label': did you mean 'lable'"),
+        ("a.csv", "text;label\n", Columns(), r"it is the only one: part the fields by commas"),
+        ("a.xlsx", "", Columns(), r"its name should end in one of \.csv, \.tsv"),
+        ("a.csv", "text,text,label\n", Columns(), r"two columns called 'text'"),
+        ("a.csv", "", Columns(), r"is empty"),
+        ("a.csv", "text,label,s\na,b,tset\n", Columns(split="s"), r"row 2: column 's' says 'tset', none of train, dev"),
+        ("a.csv", "text,label,s\na,b,train\nc,d,train\na,b,dev\n", Columns(split="s"), r"has no test rows"),
+        ("a.jsonl", '{"text": "a", "label": 1}\n{"text"\n', Columns(), r"line 2: no JSON"),
+        ("a.jsonl", '{"text": "a", "label": 1}\n[1]\n', Columns(), r"line 2: list instead of an object"),
+        ("a.jsonl", '{"text": "a", "label": 1}\n{"text": 3, "label": 2}\n', Columns(), r"line 2: .*holds 3, no text"),
+    ],
+)
+def test_wrong_table_or_column_is_one_line(name, content, columns, message, tmp_path):
+    (tmp_path / name).write_text(content)
+    with pytest.raises(ToolkitError, match=message) as error:
+        own_task(tmp_path / name, columns, Text())
+    assert "\n" not in str(error.value)
+
+
+def test_options_of_the_table_go_with_csv_alone(tmp_path):
+    with pytest.raises(UsageError, match="go with --task csv, not 'sst2'"):
+        chosen_tasks("sst2", Columns.given("a", None, None), Settings())
+    with pytest.raises(UsageError, match="needs --data FILE"):
+        chosen_tasks("csv", None, Settings())
+    path = table(tmp_path / "a.csv", made_up(30, 2))
+    settings = Settings.model_validate({"paths": {"data": path}})
+    assert [task.name for task in chosen_tasks("csv, sst2,csv", None, settings)] == ["csv-a", "sst2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("wic", "pairs of sentences"), ("ud_pos", "a label for each token"), ("mr", "10 folds"), ("cola", "matthews")],
+)
+def test_task_that_no_head_takes_is_refused_in_one_line(name, message):
+    with pytest.raises(UsageError, match=f"task '{name}' cannot be evaluated yet: .*{message}"):
+        check_supported(find_task(name))
+
+
+OWN = """
+from tasks.data import Folder
+from tasks.reading import label_first
+from tasks.task import Splits, Task
+
+def read(folder):
+    return Splits(*(label_first(folder / p, {"0": "no", "1": "yes"}, p) for p in ("train", "dev", "test")), "mine")
+
+TASK = Task(
+    name="NAME", version=1, title="Mine", metric="accuracy", labels=("no", "yes"), licence="mine", citation="none",
+    source="https://example.org", sizes={"train": 2, "dev": 2, "test": 2},
+    places=((Folder("mine", ("train", "dev", "test")), read),),
+)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    """Task files: a good one, and others that break in their own ways."""
+    (tmp_path / "my_tasks").mkdir()
+    for name, text in {
+        "mine": OWN.replace("NAME", "mine"),
+        "sst2": OWN.replace("NAME", "sst2"),
+        "csv": OWN.replace("NAME", "csv"),
+        "other": OWN.replace("NAME", "mine"),
+        "broken": "import nothing_of_that_name\n",
+        "syntax": "TASK = (\n",
+        "leaves": "raise SystemExit(3)\n",
+        "number": "TASK = 3\n",
+        "helper": "VALUE = 1\n",
+        "_hidden": "raise ValueError\n",
+    }.items():
+        (tmp_path / "my_tasks" / f"{name}.py").write_text(text)
+    return tmp_path / "my_tasks"
+
+
+def test_task_file_of_the_user_is_one_of_the_tasks(folder, tmp_path):
+    (tmp_path / "mine").mkdir()
+    for part in ("train", "dev", "test"):
+        (tmp_path / "mine" / part).write_text("1 yes\n0 no\n")
+    splits = find_task("mine", folder).load(tmp_path, tmp_path)
+    assert splits.sizes == {"train": 2, "dev": 2, "test": 2}
+    assert set(all_tasks(folder)) == {*all_tasks(), "mine"}
+    documents = {document["name"]: document for document in catalogue(tmp_path, tmp_path, folder)}
+    assert documents["mine"]["path"] == str(tmp_path / "mine")
+
+
+def test_broken_task_file_is_named_and_takes_no_other_down(folder, caplog):
+    found = discover(folder)
+    assert set(found.problems) == {"sst2", "csv", "other", "broken", "syntax", "leaves", "number"}
+    all_tasks(folder)
+    for name in ("broken", "syntax", "leaves", "number"):
+        assert f"{folder / name}.py cannot be used as a task" in caplog.text
+        with pytest.raises(UsageError, match=name) as error:
+            find_task(name, folder)
+        assert "\n" not in str(error.value)
+
+
+def test_name_of_a_task_of_ours_is_refused_and_not_silently_ours(folder):
+    with pytest.raises(UsageError, match=r"sst2\.py is called 'sst2', as a task of the toolkit is: rename"):
+        find_task("sst2", folder)
+    with pytest.raises(UsageError, match=r"csv\.py is called 'csv'"):
+        find_task("csv", folder)
+    assert all_tasks(folder)["sst2"] is all_tasks()["sst2"]
+    with pytest.raises(UsageError, match=r"other\.py cannot be used as a task: its task is called 'mine'"):
+        find_task("other", folder)
+
+
+def test_missing_folder_of_tasks_is_a_usage_error(tmp_path):
+    with pytest.raises(UsageError, match=r"no folder of tasks at .*nowhere \(paths\.tasks"):
+        all_tasks(tmp_path / "nowhere")
