@@ -1,5 +1,6 @@
 """`toolkit embed`."""
 
+import functools
 from pathlib import Path
 from typing import Annotated
 
@@ -33,6 +34,7 @@ def register(app: typer.Typer) -> None:
         resume: Annotated[
             bool, typer.Option("--resume", help="Go on with an unfinished dump, if there is one.")
         ] = False,
+        ray: Annotated[str | None, typer.Option(help="Encode on the Ray cluster there; local starts one here.")] = None,
     ) -> Report:
         """Write the contextual embeddings of a text to an HDF5 file: dataset "0" is the first line's, and so on."""
         settings = session.settings(
@@ -42,8 +44,13 @@ def register(app: typer.Typer) -> None:
 
         path = resolve_model(model, settings.paths.runs)
         from toolkit.bilm.folder import load_model
-        from toolkit.embed.dump import dump
 
+        if ray is None:
+            from toolkit.embed.dump import dump
+        else:
+            from toolkit.embed.ray_dump import dump_on_ray
+
+            dump = functools.partial(dump_on_ray, ray)
         chosen = settings.embed
         document = dump(
             load_model(path),

@@ -72,8 +72,7 @@ def dump(
     """
     check_layers(layers, model.spec.n_layers)
     text = survey(file, model.vocabulary if model.spec.reads_words else None)
-    attributes = attributes_of(model, text, state, layers, dtype, batch_tokens, compute)
-    attributes |= {"compression": "gzip" if compress else "none", "with_index": sentence_to_index}
+    attributes = attributes_of(model, text, state, layers, dtype, batch_tokens, compute, compress, sentence_to_index)
     size = text.size(model.spec, layers, dtype)
     started, done, resumed_at = time.monotonic(), 0, text.sentences
     if not is_complete(out, attributes, resume):
@@ -92,26 +91,24 @@ def dump(
                 raise DataError(f"{file} changed while it was read: dump it anew")
             if sentence_to_index:
                 writer.write_index(index_of(file))
-    seconds = time.monotonic() - started
     return {
-        "output": str(out),
-        "sentences": text.sentences,
-        "tokens": text.tokens,
-        "unknown": text.unknown,
+        **document_of(out, text, model, attributes, time.monotonic() - started, done),
         "resumed_at": resumed_at,
-        "seconds": round(seconds, 3),
-        "tokens_per_second": round(done / seconds, 1),
-        "peak_memory_mb": peak_memory_mb(),
-        "estimated_bytes": size,
-        "bytes": out.stat().st_size,
-        **attributes,
     }
 
 
 def attributes_of(
-    model: Model, text: Survey, state: StateMode, layers: str, dtype: str, batch_tokens: int, compute: Compute
+    model: Model,
+    text: Survey,
+    state: StateMode,
+    layers: str,
+    dtype: str,
+    batch_tokens: int,
+    compute: Compute,
+    compress: bool,
+    sentence_to_index: bool,
 ) -> dict[str, Any]:
-    """Return what a dump says of itself: all that its vectors depend on."""
+    """Return what a dump says of itself: all that its content depends on."""
     return {
         "model_fingerprint": model.fingerprint,
         "text_fingerprint": text.fingerprint,
@@ -121,6 +118,26 @@ def attributes_of(
         "dtype": dtype,
         "compute": compute,
         "batch_tokens": batch_tokens,
+        "compression": "gzip" if compress else "none",
+        "with_index": sentence_to_index,
+    }
+
+
+def document_of(
+    out: Path, text: Survey, model: Model, attributes: dict[str, Any], seconds: float, done: int
+) -> dict[str, Any]:
+    """Return the JSON document of a finished dump; `done` is how many tokens took the seconds."""
+    return {
+        "output": str(out),
+        "sentences": text.sentences,
+        "tokens": text.tokens,
+        "unknown": text.unknown,
+        "seconds": round(seconds, 3),
+        "tokens_per_second": round(done / seconds, 1),
+        "peak_memory_mb": peak_memory_mb(),
+        "estimated_bytes": text.size(model.spec, attributes["layers"], attributes["dtype"]),
+        "bytes": out.stat().st_size,
+        **attributes,
     }
 
 
@@ -162,7 +179,7 @@ def _write(writer: DumpWriter, encoder: Encoder, file: Path, text: Survey, layer
     pace = _Pace(text.tokens - writer.tokens)
     with Progress("embedding", text.tokens, "tokens") as progress:
         progress.advance(writer.tokens)
-        for section in sections(_tokens(file, writer.sentences), encoder.window_tokens):
+        for section in sections(tokens_of(file, writer.sentences), encoder.window_tokens):
             before = writer.tokens
             for embeddings in encoder.encode(section):
                 writer.write(choose_layers(embeddings, layers).astype(dtype, copy=False))
@@ -173,7 +190,8 @@ def _write(writer: DumpWriter, encoder: Encoder, file: Path, text: Survey, layer
                 pace.committed()
 
 
-def _tokens(file: Path, first: int) -> Iterator[list[str]]:
+def tokens_of(file: Path, first: int) -> Iterator[list[str]]:
+    """Yield the tokens of each line from the line `first` on, counted from 0."""
     return (line.split() for line in itertools.islice(lines(file), first, None))
 
 
