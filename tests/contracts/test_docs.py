@@ -2,6 +2,9 @@
 
 import importlib.util
 import re
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -31,6 +34,16 @@ def test_every_command_that_the_readme_types_exists() -> None:
     assert len(typed) >= 5
     for words in typed:
         assert words[0] in known or " ".join(words[:2]) in known, words
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_readmes_python_runs(number: int, scoring_model: Path, tmp_path: Path) -> None:
+    shutil.copytree(scoring_model, tmp_path / "first")
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 2
+    done = subprocess.run([sys.executable, "-c", blocks[number]], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert ("(3, 6, 16)\n(2, 8)\n" in done.stdout) if number == 0 else (tmp_path / "net.keras").exists()
 
 
 def test_the_demo_types_only_commands_that_exist() -> None:

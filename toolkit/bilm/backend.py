@@ -27,11 +27,27 @@ def _without_chatter() -> Iterator[None]:
             os.write(2, b"".join(line for line in held if not _CHATTER.match(line)))
 
 
+class _KerasLater:
+    """Finds nothing, and no `keras.src` either: TensorFlow, which would load Keras at its import, then leaves it.
+
+    `tf.keras` loads it when it is touched. It takes a quarter of the start of what needs no Keras.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "keras.src":
+            raise ModuleNotFoundError("Keras is loaded later", name=name)
+
+
 if os.environ.get("TF_CONFIG"):
     # What native code writes about a worker that is gone goes on for many lines; ours tells it in one.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
-with _without_chatter():
-    import tensorflow as tf
+sys.meta_path.insert(0, _KerasLater)
+try:
+    with _without_chatter():
+        import tensorflow as tf
+finally:
+    sys.meta_path.remove(_KerasLater)
 
 __all__ = ["tf"]

@@ -3,12 +3,14 @@
 import difflib
 import zipfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toolkit.bilm.modelfiles import OPTIONS, holds_model
 from toolkit.errors import FormatError, UsageError
 from toolkit.runs import schema
-from toolkit.runs.find import find_run
-from toolkit.runs.reader import RunSummary, summarise
+
+if TYPE_CHECKING:  # what reads runs imports pandas, of which a path has no need
+    from toolkit.runs.reader import RunSummary
 
 
 def resolve_model(text: str, store: Path) -> Path:
@@ -30,6 +32,8 @@ def resolve_model(text: str, store: Path) -> Path:
         if not zipfile.is_zipfile(path):
             raise FormatError(f"{path} is no model: give a model folder, an NLPL zip or a run")
         return path
+    from toolkit.runs.find import find_run
+
     try:
         run = find_run(store, text, "pretrain")
     except UsageError as error:
@@ -41,11 +45,13 @@ def _from_folder(folder: Path) -> Path:
     if holds_model(folder):
         return folder
     if (folder / schema.MANIFEST).is_file():
+        from toolkit.runs.reader import summarise
+
         return _from_run(summarise(folder.resolve()))
     raise FormatError(f"{folder} is no model folder: {OPTIONS} is missing")
 
 
-def _from_run(run: RunSummary) -> Path:
+def _from_run(run: "RunSummary") -> Path:
     model = run.folder / schema.MODEL
     if (model / OPTIONS).is_file():
         return model
