@@ -16,7 +16,7 @@ PAGE = {
     "help": "A word in its sentence, and its nearest neighbours in every layer side by side.",
 }
 
-INDEX = ["toolkit senses index model sentences.txt --words bank,spring"]
+INDEX = ["toolkit senses index model --text corpus.txt --words bank,spring"]
 NUMBER = "senses_at"
 COLUMNS_A_ROW = 4
 
@@ -70,8 +70,8 @@ def show_occurrences(occurrences: Occurrences, word: str, run: RunSummary) -> No
 def show_neighbours(occurrences: Occurrences, index: int) -> None:
     components.section(
         "Nearest neighbours by layer",
-        "Cosine in the full space of each layer, nearest first. Layer 0 sees the word alone: there all occurrences "
-        "of one written form are equal and stand in the order of the file.",
+        "Cosine in the full space of each layer, nearest first. Layer 0 of a biLM sees the word alone: there all "
+        "occurrences of one written form are equal and stand in the order of the file.",
     )
     with st.container(horizontal=True, vertical_alignment="bottom"):
         k = st.slider("Neighbours", 1, 30, 8, key="senses_k", bind="query-params", width=240)
@@ -88,7 +88,8 @@ def show_neighbours(occurrences: Occurrences, index: int) -> None:
 
 
 def layer_column(occurrences: Occurrences, found: list[Neighbour], layer: int, wanted: str) -> None:
-    st.markdown(f"#### {'Layer 0, the token' if layer == 0 else layer_label(layer).capitalize()}")
+    of_token = layer == 0 and "embeddings" not in occurrences.attributes
+    st.markdown(f"#### {'Layer 0, the token' if of_token else f'Layer {layer}'}")
     if not found:
         st.info("There is no other occurrence.")
     for near in found:

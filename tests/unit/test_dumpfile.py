@@ -177,3 +177,53 @@ def test_other_files_are_refused_with_the_reason(tmp_path, tiny_model):
     weights = shutil.copy(tiny_model / "weights.hdf5", tmp_path)
     with pytest.raises(FormatError, match="is no dump, it holds 'CNN'"):
         open_embeddings(weights)
+
+
+def test_a_dump_of_another_model_or_text_is_refused_with_both_values(whole):
+    with open_embeddings(whole, model_fingerprint="f" * 16) as read:
+        assert len(read) == 3
+    with pytest.raises(FormatError, match=f"is of the model {'f' * 16}, expected {'0' * 16}"):
+        open_embeddings(whole, model_fingerprint="0" * 16)
+    with pytest.raises(FormatError, match=f"does not say of which text it is.*expected {'0' * 16}"):
+        open_embeddings(whole, text_fingerprint="0" * 16)
+
+
+def test_a_sentence_that_is_missing_behind_equal_counts_is_told_when_it_is_read(whole):
+    with h5py.File(whole, "r+") as file:
+        file.move("1", "one")
+    with open_embeddings(whole) as read:
+        assert read[0].shape == (3, 3, 16)
+        with pytest.raises(FormatError, match="lacks sentence 1 of 3"):
+            list(read)
+
+
+def test_one_layer_is_iterated_alone(whole):
+    with open_embeddings(whole) as read:
+        for number, layer in enumerate(read.iterate(layer=1)):
+            np.testing.assert_array_equal(layer, read[number][1])
+        assert [read.n_tokens(number) for number in range(3)] == [3, 0, 5]
+
+
+def test_a_dump_in_parts_is_read_by_its_links_and_a_lost_part_is_named(whole, tmp_path):
+    joined = tmp_path / "joined.h5"
+    shutil.copy(whole, tmp_path / "part-1.h5")
+    with h5py.File(joined, "w") as file:
+        for number in range(6):
+            file[str(number)] = h5py.ExternalLink(f"part-{number // 3}.h5", f"/{number % 3}")
+        file.attrs.update({"format": "elmo-toolkit dump 1", "complete": True, "sentences": 6})
+    whole.rename(tmp_path / "part-0.h5")
+    with open_embeddings(joined) as read:
+        np.testing.assert_array_equal(read[5], read[2])
+        assert len(list(read.iterate(0))) == 6
+    (tmp_path / "part-1.h5").unlink()
+    with open_embeddings(joined) as read, pytest.raises(FormatError, match=r"sentence 3 should lie in part-1\.h5"):
+        list(read)
+
+
+def test_opening_does_not_list_the_sentences(whole, monkeypatch):
+    def listed(self: h5py.Group) -> None:
+        raise AssertionError("all names were listed")
+
+    monkeypatch.setattr(h5py.Group, "__iter__", listed)
+    with open_embeddings(whole) as read:
+        assert len(read) == 3

@@ -7,6 +7,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner, Result
 
 from toolkit.cli.main import app
@@ -15,6 +16,7 @@ from toolkit.runs.reader import load_run
 from toolkit.senses.neighbours import load, neighbours
 from toolkit.text.mark import text_fingerprint
 
+ROOT = Path(__file__).resolve().parents[2]
 LAYERS, WIDTH = 5, 12
 QUICK = "--head linear --set evaluate.epochs=6 --set evaluate.learning_rate=0.05 --set evaluate.dropout=0"
 PARTS = {"train": 60, "dev": 20, "test": 30}
@@ -111,6 +113,33 @@ def test_another_encoder_goes_through_tables_and_neighbours(workplace: Path):
     assert len(near) == 5 and all(occurrences.words[n.index] == "warm" for n in near)
     assert run("toolkit senses neighbours w --word warm --k 3").exit_code == 0
     assert "a free sentence has none" in refusal('toolkit senses neighbours w --word warm --text "A warm film."')
+
+
+def test_the_example_of_the_documents_makes_such_a_file(workplace: Path):
+    text = (ROOT / "docs" / "formats.md").read_text(encoding="utf-8")
+    section = text.partition("## Vectors of another encoder")[2]
+    example = section.partition("```python\n")[2].partition("```")[0]
+    exec(compile(example, "formats.md", "exec"), {})
+    with open_embeddings(Path("vectors/train.hdf5"), model_fingerprint="characters-1") as dump:
+        assert (len(dump), dump.shape) == (60, (5, 6, 12))
+
+
+def test_the_dashboard_draws_runs_of_encoders_with_other_numbers_of_layers(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TOOLKIT_RUNS", str(workplace / "runs"))
+    for part in PARTS:
+        write_dump(Path(f"text/{part}.txt"), Path(f"one/{part}.h5"), layer=0)
+    five, one = (
+        document(f"toolkit evaluate --task sst2 --embeddings {name} --mix learned {QUICK}")["rows"][0]["runs"][0]
+        for name in ("vectors", "one")
+    )
+    document("toolkit senses index --embeddings vectors/dev.hdf5 --sentences text/dev.txt --words film --name f")
+    for page in ("compare.py", "run_detail.py", "senses.py"):
+        at = AppTest.from_file(str(ROOT / "dashboard" / "app.py"), default_timeout=30)
+        at.query_params["a"], at.query_params["b"], at.query_params["run"] = five, one, five
+        at.run().switch_page(f"views/{page}").run()
+        assert not at.exception and not at.error, page
 
 
 def test_one_layer_is_its_own_mix_without_x_k(workplace: Path):

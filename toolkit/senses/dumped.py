@@ -59,8 +59,10 @@ def vectors_of_dump(dump: Dump, file: Path) -> Vectors:
         return (dump.layers(lines[tokens]) for tokens in sentences)
 
     state = str(dump.attributes.get("state", ""))
-    place = {"embeddings": str(dump.path.resolve())}
-    return Vectors((dump.n_layers or 1, dump.width), fingerprint_of(dump), state, place, encode)
+    made_with = {"embeddings": str(dump.path.resolve())}
+    if "state_mark" in dump.attributes:
+        made_with["state_mark"] = str(dump.attributes["state_mark"])
+    return Vectors((dump.n_layers or 1, dump.width), fingerprint_of(dump), state, made_with, encode)
 
 
 def _lines_of(sentences: Sequence[tuple[str, ...]], dump: Dump, file: Path) -> dict[tuple[str, ...], int]:

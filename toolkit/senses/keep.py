@@ -29,14 +29,14 @@ class Vectors:
         shape: L+1 and 2P.
         fingerprint: of the model, or what a dump says of it.
         state: "warm", "zero" or "stateful"; "" where a dump does not say it.
-        place: "model" or "embeddings", and where that lies.
+        made_with: what more the file should say of them: "model" or "embeddings", where that lies, and "state_mark".
         encode: from distinct sentences to float [L+1, T, 2P] each, in the same order.
     """
 
     shape: tuple[int, int]
     fingerprint: str
     state: str
-    place: Mapping[str, str]
+    made_with: Mapping[str, str]
     encode: Callable[[Sequence[tuple[str, ...]]], Iterable[np.ndarray]]
 
 
@@ -60,7 +60,7 @@ def keep(
 
     Returns:
         the JSON document: run, output, words (number of occurrences each), occurrences, sentences, senses, seconds,
-        peak_memory_mb, model_fingerprint, state, source.
+        peak_memory_mb, model_fingerprint, state, source, and what `vectors` says more.
 
     Raises:
         UsageError: the state is "stateful": a vector should depend on its sentence alone.
@@ -83,13 +83,14 @@ def keep(
     data = fingerprint([[o.word, o.position, o.sense, list(o.tokens)] for o in chosen])
     store, seed = settings.paths.runs, settings.senses.seed
     attributes = {"model_fingerprint": vectors.fingerprint, "state": vectors.state, "source": source}
+    attributes |= vectors.made_with
     run = RunWriter.start(
-        store, "senses", name or "senses", settings, seed, vectors.fingerprint, data, extra | dict(vectors.place)
+        store, "senses", name or "senses", settings, seed, vectors.fingerprint, data, extra | dict(vectors.made_with)
     )
     with run, Progress("encoding", len(sentences), "sentences") as progress:
         rows = _rows(vectors, chosen, sentences, run, progress)
         output = run.folder / schema.OCCURRENCES
-        save(output, chosen, rows, vectors.shape, attributes | dict(vectors.place))
+        save(output, chosen, rows, vectors.shape, attributes)
     return {
         "run": run.id,
         "output": str(output),

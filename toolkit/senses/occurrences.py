@@ -35,8 +35,9 @@ def index(
         occurrences = _warned_of_unknown(model, occurrences)
     encoder = Encoder(model, settings.embed.state, settings.embed.batch_tokens)
     shape = (model.spec.n_layers + 1, model.spec.width)
-    place = {"model": str(model.path.resolve())}
-    vectors = Vectors(shape, model.fingerprint, settings.embed.state, place, encoder.encode)
+    state = settings.embed.state
+    made_with = {"model": str(model.path.resolve()), "state_mark": state_mark(state)}
+    vectors = Vectors(shape, model.fingerprint, state, made_with, encoder.encode)
     return keep(vectors, occurrences, words, settings, source, name)
 
 
