@@ -63,6 +63,13 @@ def test_state_and_store_come_from_the_settings(tiny_model, tmp_path, monkeypatc
         toolkit.load_bilm(tiny_model, state="hot")
 
 
+def test_bfloat16_products_on_request(bilm, tiny_model):
+    exact, found = bilm.embed(SENTENCES)[0], toolkit.load_bilm(tiny_model, compute="bfloat16").embed(SENTENCES)[0]
+    assert 0 < np.linalg.norm(found - exact) / np.linalg.norm(exact) < 2e-2
+    with pytest.raises(UsageError, match=r"embed\.compute"):
+        toolkit.load_bilm(tiny_model, compute="float64")
+
+
 def test_scores_are_those_of_the_scorer(scoring_model):
     found = toolkit.load_bilm(scoring_model).score(SENTENCES)
     assert found == list(Scorer(load_model(scoring_model)).scores(SENTENCES))

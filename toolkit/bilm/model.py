@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from toolkit.bilm.backend import tf
-from toolkit.bilm.char_cnn import CharCNN
+from toolkit.bilm.char_cnn import CharCNN, dense
 from toolkit.bilm.lstm import LSTMLayer, run_layer
 from toolkit.bilm.spec import BiLMSpec
 
@@ -55,7 +55,7 @@ class BiLM(tf.Module):
         Returns:
             float32 [U, P].
         """
-        return tf.gather(self.embedding, ids) if self.char_cnn is None else self.char_cnn(ids)
+        return tf.gather(dense(self.embedding), ids) if self.char_cnn is None else self.char_cnn(ids)
 
     @tf.function(
         autograph=False,  # plain TensorFlow, whose conversion would be most of a process's first call

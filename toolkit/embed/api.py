@@ -9,14 +9,14 @@ import numpy as np
 from toolkit.bilm.folder import Model, load_model
 from toolkit.config import resolve
 from toolkit.embed.dumpwriter import check_layers, choose_layers
-from toolkit.embed.encoder import Encoder
+from toolkit.embed.encoder import Compute, Encoder
 from toolkit.embed.models import resolve_model
 from toolkit.embed.score import Score, Scorer
 from toolkit.embed.states import StateMode
 from toolkit.errors import UsageError
 
 
-def load_bilm(name_or_path: str | Path, state: StateMode | None = None) -> "Embedder":
+def load_bilm(name_or_path: str | Path, state: StateMode | None = None, compute: Compute | None = None) -> "Embedder":
     """Load a biLM for use in Python.
 
     Args:
@@ -24,14 +24,16 @@ def load_bilm(name_or_path: str | Path, state: StateMode | None = None) -> "Embe
             store of the configuration), a model folder, or a zip in the NLPL layout.
         state: what sentences start from, "warm", "zero" or "stateful" (see `Encoder`); None takes the setting
             `embed.state`, which is "warm".
+        compute: dtype of the matrix products of `embed`, "float32" or "bfloat16"; None takes the setting
+            `embed.compute`, which is "float32".
 
     Raises:
-        UsageError: nothing is called so, with near names; the state is unknown; or the model lacks its vocabulary.
+        UsageError: nothing is called so, with near names; a setting is unknown; or the model lacks its vocabulary.
         FormatError: what lies there is no model, or a damaged one.
     """
-    settings = resolve(options={"embed.state": state}).settings
+    settings = resolve(options={"embed.state": state, "embed.compute": compute}).settings
     model = load_model(resolve_model(str(name_or_path), settings.paths.runs))
-    return Embedder(model, settings.embed.state, settings.embed.batch_tokens)
+    return Embedder(model, settings.embed.state, settings.embed.batch_tokens, settings.embed.compute)
 
 
 class Embedder:
@@ -39,16 +41,17 @@ class Embedder:
 
     Args:
         model: from `toolkit.bilm.folder.load_model`.
-        state: see `Encoder`.
-        batch_tokens: see `Encoder`.
+        state, batch_tokens, compute: see `Encoder`; scores are float32 always.
 
     Attributes:
         model: the weights with their vocabulary, card and fingerprint.
     """
 
-    def __init__(self, model: Model, state: StateMode = "warm", batch_tokens: int = 4096) -> None:
+    def __init__(
+        self, model: Model, state: StateMode = "warm", batch_tokens: int = 4096, compute: Compute = "float32"
+    ) -> None:
         self.model, self._options = model, (state, batch_tokens)
-        self._encoder = Encoder(model, state, batch_tokens)
+        self._encoder = Encoder(model, state, batch_tokens, compute)
 
     def embed(self, sentences: Iterable[Sequence[str]], layers: str | int = "all") -> list[np.ndarray]:
         """Return the vectors of sentences, in their order.
