@@ -19,7 +19,7 @@ import toolkit
 from toolkit.embed.dumpfile import FORMAT, SENTENCE_TO_INDEX
 from toolkit.embed.partialfile import PartialFile, read_side
 from toolkit.errors import DiskFullError, UsageError
-from toolkit.files import room_for
+from toolkit.files import room_for, sweep
 from toolkit.hdf5 import DAMAGE
 
 logger = logging.getLogger(__name__)
@@ -91,6 +91,7 @@ class DumpWriter:
 
     def __enter__(self) -> "DumpWriter":
         self.path.parent.mkdir(parents=True, exist_ok=True)
+        sweep(self.path.parent)
         unfinished = self._side.exists() and self._partial.exists()
         if unfinished:
             self._check_unfinished()
