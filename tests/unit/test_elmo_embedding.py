@@ -137,7 +137,9 @@ def test_outputs_are_mixes_with_a_mask_and_zero_at_padding(tiny_model):
 def test_layer_norm_counts_tokens_only(tiny_model):
     layer = toolkit.ElmoEmbedding(tiny_model, layer_norm=True, top_only=True)
     found = layer(padded(SENTENCES, extra=3)).numpy()
-    inside = found[np.arange(8) < np.array([[len(sentence)] for sentence in SENTENCES])]
+    mask = np.arange(8) < np.array([[len(sentence)] for sentence in SENTENCES])
+    inside = found[mask]
+    assert not found[~mask].any()
     assert abs(inside.mean()) < 1e-5 and inside.var() == pytest.approx(1.0, abs=1e-4)
     np.testing.assert_allclose(layer(padded(SENTENCES)), found[:, :5], atol=1e-5)
 

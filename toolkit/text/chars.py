@@ -37,4 +37,9 @@ def char_rows(words: Sequence[str], max_characters: int) -> np.ndarray:
     return rows
 
 
+def marked_length(word: str, max_characters: int) -> int:
+    """Return how many ids of a word's row stand before its padding."""
+    return 3 if word in SENTENCE_MARKS else min(len(word.encode("utf-8", "ignore")) + 2, max_characters)
+
+
 SENTENCE_MARKS = {"<S>": BEGIN_SENTENCE, "</S>": END_SENTENCE}
