@@ -92,24 +92,33 @@ def test_it_is_a_file_like_any_other(steps, seed) -> None:
         assert (Path(folder) / "file").read_bytes() == model
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.lists(STEPS, max_size=12), st.integers(0, 2**31), st.integers(1, 60))
-def test_a_crash_anywhere_leaves_the_last_commit(steps, seed, crash) -> None:
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        path, side = Path(folder) / "file", Path(folder) / "side"
-        file, committed = PartialFile(path, side), [b""]
-        file.commit({"number": np.array(1)})
-        with patch.context() as crashing:
-            Crashing(crashing, crash)
-            with contextlib.suppress(Crash):
-                play(file, bytearray(), committed, steps, np.random.default_rng(seed))
-        file.close()  # gives the lock back; writes nothing
-        again = PartialFile(path, side, restore=True)
-        number = int(again.note["number"])
-        assert number in (len(committed), len(committed) - 1)  # a crash within a commit may leave the one before
-        assert read(again) == committed[number - 1]
-        play(again, bytearray(committed[number - 1]), [], steps, np.random.default_rng(seed + 1))
-        again.close()
+CHANGES = st.lists(
+    st.one_of(*(st.tuples(st.just(kind), OFFSETS, st.integers(1, PAGE)) for kind in ("write", "truncate")))
+)
+ROUNDS = st.lists(CHANGES.map(lambda changes: [*changes, ("commit", 0, 0)]), min_size=2, max_size=3)
+
+
+@settings(max_examples=8, deadline=None)
+@given(ROUNDS, st.integers(0, 2**31))
+def test_a_crash_anywhere_leaves_the_last_commit(rounds, seed) -> None:
+    steps = [("write", 0, 2 * PAGE + 100), ("commit", 0, 0), *(step for changes in rounds for step in changes)]
+    crash, crashed = 0, True
+    while crashed:  # at the first call, the second …, until the end is reached
+        crash += 1
+        with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+            path, side = Path(folder) / "file", Path(folder) / "side"
+            file, committed = PartialFile(path, side), [b""]
+            file.commit({"number": np.array(1)})
+            with patch.context() as crashing:
+                left = Crashing(crashing, crash)
+                with contextlib.suppress(Crash):
+                    play(file, bytearray(), committed, steps, np.random.default_rng(seed))
+                crashed = left.left <= 0
+            file.close()  # gives the lock back; writes nothing
+            with PartialFile(path, side, restore=True) as again:
+                number = int(again.note["number"])
+                assert number in (len(committed), len(committed) - 1)  # a commit that crashed holds, or the one before
+                assert read(again) == committed[number - 1]
 
 
 def test_the_disk_refuses_once_and_nothing_more_is_written(tmp_path, monkeypatch) -> None:
