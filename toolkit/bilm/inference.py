@@ -7,7 +7,7 @@ from toolkit.bilm.char_cnn_groups import grouped_token_vectors
 from toolkit.bilm.compiled import compiled
 from toolkit.bilm.model import BiLM, States, run_layers
 
-COMPILED_ROWS = 16  # compiling pays from this many rows on: sequences of a batch, or words of a group
+COMPILED_ROWS = 16  # sequences of a batch from which on compiling pays
 
 
 class Inference:
@@ -48,18 +48,15 @@ class Inference:
         """
         return (self._fast if places.shape[2] >= COMPILED_ROWS else self._plain)(vectors, places, states)
 
-    def token_vectors(self, ids: tf.Tensor) -> tf.Tensor:
-        """Return the context-independent vectors of words that have one length group of `group_widths`, or any.
+    def group_vectors(self, ids: tf.Tensor) -> tf.Tensor:
+        """Return what `BiLM.token_vectors` does, of the words of a length group, fast for many.
 
         Args:
-            ids: int32 [U, C'] character ids (see `CharCNN`), or int32 [U] rows of a word table. Where U is at least
-                `COMPILED_ROWS` it should be one of few sizes and C' one of `group_widths`: each shape is compiled.
+            ids: int32 [U, C'] character ids, C' one of `group_widths` and U one of few sizes: each shape is compiled.
 
         Returns:
             float32 [U, P].
         """
-        if self._cnn is None or ids.shape[0] < COMPILED_ROWS:
-            return self.bilm.token_vectors(ids)
         return self._group(ids, whole=ids.shape[1] == self.spec.max_characters)
 
     def _layers(self, vectors: tf.Tensor, places: tf.Tensor, states: States, *wrap) -> tuple[tf.Tensor, States]:

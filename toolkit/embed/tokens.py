@@ -6,14 +6,14 @@ import numpy as np
 
 from toolkit.bilm.backend import tf
 from toolkit.bilm.char_cnn_groups import group_of, group_widths
-from toolkit.bilm.inference import COMPILED_ROWS, Inference
+from toolkit.bilm.inference import Inference
 from toolkit.errors import UsageError
 from toolkit.text.chars import PADDING, char_rows, marked_length
 from toolkit.text.vocab import Vocabulary
 
 CACHE_BYTES = 64 << 20
 # Words that the character CNN reads at a time: few sizes, since each is compiled; its windows are large tensors.
-SIZES = (32, 128, 512)
+SIZES = (64, 128, 512)
 
 
 class TokenTable:
@@ -75,11 +75,11 @@ class TokenTable:
     def _compute(self, words: list[str]) -> np.ndarray:
         if self._bilm.char_cnn is None:
             ids = np.array([self._vocabulary.id(word) for word in words], np.int32)
-            return self._inference.token_vectors(tf.constant(ids)).numpy()
+            return self._bilm.token_vectors(tf.constant(ids)).numpy()
         lengths = np.array([marked_length(word, self._bilm.spec.max_characters) for word in words])
-        if len(words) < COMPILED_ROWS:  # no more columns than the longest word needs, and nothing compiled
+        if len(words) < SIZES[0]:  # no more columns than the longest word needs, and nothing compiled
             columns = lengths.max() + self._bilm.spec.widest_filter
-            return self._inference.token_vectors(self._characters(words, len(words), columns)).numpy()
+            return self._bilm.token_vectors(self._characters(words, len(words), columns)).numpy()
         result = np.empty((len(words), self._bilm.spec.projection_dim), np.float32)
         group = group_of(lengths, self._bilm.spec)
         for number, columns in enumerate(group_widths(self._bilm.spec)):
@@ -88,7 +88,7 @@ class TokenTable:
                 chunk = members[start : start + SIZES[-1]]
                 size = next(size for size in SIZES if size >= len(chunk))
                 ids = self._characters([words[i] for i in chunk], size, columns)
-                result[chunk] = self._inference.token_vectors(ids).numpy()[: len(chunk)]
+                result[chunk] = self._inference.group_vectors(ids).numpy()[: len(chunk)]
         return result
 
     def _characters(self, words: list[str], rows: int, columns: int) -> tf.Tensor:
