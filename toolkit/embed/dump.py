@@ -202,7 +202,7 @@ class _Pace:
         self._left = tokens
         self._since: float | None = None  # when the first section, which holds the start-up, was done
         self._done, self._told = 0, False
-        self._next = time.monotonic() + COMMIT_SECONDS
+        self._next = 0.0  # behind the first section, so that there is something to go on with
         self._due = 0.0
 
     def tell(self, tokens: int) -> None:
@@ -219,7 +219,7 @@ class _Pace:
 
     def commit_due(self) -> bool:
         self._due = time.monotonic()
-        return self._due >= self._next
+        return self._left > 0 and self._due >= self._next
 
     def committed(self) -> None:
         now = time.monotonic()
