@@ -24,6 +24,7 @@ class Paths(Section):
 
     runs: Path = Path("runs")
     cache: Path | None = None
+    cache_bytes: int = Field(20_000_000_000, ge=0)
     data: Path | None = None
     tasks: Path | None = None
 
@@ -108,7 +109,10 @@ class Evaluate(Section):
     """The training of a task's classifier on frozen layers."""
 
     mix: str = "learned"
+    mix_at: Literal["input", "output", "both"] = "input"
     x_k: bool = True
+    word_vectors: str = "model"
+    unknown_words: Literal["model", "zeros"] = "model"
     head: str = "bilstm"
     seeds: int = Field(1, ge=1)
     seed: int = Field(1, ge=0)
@@ -117,6 +121,8 @@ class Evaluate(Section):
     learning_rate: float = Field(0.001, gt=0)
     dropout: float = Field(0.5, ge=0, lt=1)
     mix_l2: float = Field(0.001, ge=0)
+    class_weights: Literal["equal", "balanced"] = "equal"
+    train_fraction: float = Field(1.0, gt=0, le=1)
     clip_norm: float = Field(5.0, gt=0)
     epochs: int = Field(20, ge=1)
     patience: int = Field(3, ge=1)

@@ -3,14 +3,16 @@
 import numpy as np
 
 from tasks.adapter.head import Head
+from tasks.adapter.mixing import GatedMix, mix_of
 from tasks.adapter.representation import Representation
+from tasks.task import Kind
 from toolkit.bilm.backend import tf
 from toolkit.config import Evaluate
-from toolkit.keras.scalar_mix import ScalarMix, mixed
+from toolkit.keras.scalar_mix import ScalarMix
 
 
 class Classifier(tf.keras.layers.Layer):
-    """Scores sentences; the biLM below it is frozen.
+    """Scores sentences, pairs of sentences or tokens; the biLM below it is frozen.
 
     Args:
         representation: what stands for a token.
@@ -18,53 +20,114 @@ class Classifier(tf.keras.layers.Layer):
         n_labels: how many labels there are.
         settings: of the head.
         seed: of all initial weights and all dropout.
+        kind: what is labelled.
+        table: float32 [words, D], vectors that stand for x_k in place of the model's own.
+        train_table: whether these are trained with the classifier.
 
     Call arguments:
-        layers: float16 or float32 [B, T, L+1, 2P], anything at padding.
+        layers: float16 or float32 [B, T, L+1, 2P], anything at padding; of pairs first all first sentences, then all
+            second ones, and B is twice the number of pairs.
         lengths: int32 [B], the true tokens.
+        words: int32 [B, T], rows of `table`; not needed without one.
+        positions: int32 [B], where the word in question stands; -1, as by default, where there is none.
         training: whether dropout is on.
 
     Returns (of a call):
-        float32 [B, n_labels], before the softmax.
+        float32 [B, n_labels] before the softmax: [B / 2, n_labels] of pairs, [B, T, n_labels] of tokens.
 
     Attributes:
-        signature: of `layers` in float16 and `lengths`, batch and length left open: one graph for all batches.
-        probabilities: layers and lengths to float32 [B, n_labels], behind the softmax, as a graph traced once.
+        signature: of the first four arguments, layers in float16, batch and length left open: one graph for all.
+        probabilities: from these arguments to the result behind the softmax, as a graph traced once.
+        gate_weights: from layers to the weights of each gated mix by place, float32 [B, T, L+1], as a graph.
+        mixes: by place, "input" and "output".
+        learns_below: whether there are weights below the head.
     """
 
     def __init__(
-        self, representation: Representation, head: type[Head], n_labels: int, settings: Evaluate, seed: int
+        self,
+        representation: Representation,
+        head: type[Head],
+        n_labels: int,
+        settings: Evaluate,
+        seed: int,
+        kind: Kind = "sentence",
+        table: np.ndarray | None = None,
+        train_table: bool = False,
     ) -> None:
         super().__init__(dtype="float32", autocast=False)
-        self.representation = representation
-        self.mix = ScalarMix(representation.n_layers, settings.mix_l2) if representation.learned else None
-        self.head = head(n_labels, settings, np.random.default_rng(seed))
-        self(np.zeros((1, 1, representation.n_layers, representation.width), np.float32), np.ones(1, np.int32))
+        self.representation, self.kind = representation, kind
+        self.learns_below = representation.learned or train_table
+        self.mixes = {place: mix_of(representation, settings) for place in representation.places}
+        self.table = None if table is None else tf.constant(table, tf.float32)
+        if train_table:
+            self.table = self.add_weight(shape=table.shape, name="table", initializer="zeros")
+            self.table.assign(table)
+        self.head = head(n_labels, settings, np.random.default_rng(seed), kind)
+        rows = 2 if kind == "pair" else 1
+        shape = (representation.n_layers, representation.width)
+        self(np.zeros((rows, 1, *shape), np.float32), np.ones(rows, np.int32))
         self.signature = (
-            tf.TensorSpec([None, None, representation.n_layers, representation.width], tf.float16),
+            tf.TensorSpec([None, None, *shape], tf.float16),
+            tf.TensorSpec([None], tf.int32),
+            tf.TensorSpec([None, None], tf.int32),
             tf.TensorSpec([None], tf.int32),
         )
-        self.probabilities = tf.function(
-            lambda layers, lengths: tf.nn.softmax(self(layers, lengths)), input_signature=self.signature
-        )
+        self.probabilities = tf.function(lambda *batch: tf.nn.softmax(self(*batch)), input_signature=self.signature)
+        self.gate_weights = tf.function(self._gate_weights, input_signature=self.signature[:1])
 
-    def call(self, layers: tf.Tensor, lengths: tf.Tensor, training: bool = False) -> tf.Tensor:
+    def call(
+        self,
+        layers: tf.Tensor,
+        lengths: tf.Tensor,
+        words: tf.Tensor | None = None,
+        positions: tf.Tensor | None = None,
+        training: bool = False,
+    ) -> tf.Tensor:
         """Score sentences; arguments as in the class."""
-        vectors = self.vectors(tf.cast(layers, tf.float32))
-        return self.head(vectors, tf.sequence_mask(lengths, tf.shape(layers)[1]), training=training)
+        mask, positions = self._mask_and_positions(layers, lengths, positions)
+        vectors = self.vectors(layers, words)
+        return self.head(vectors, mask, behind=self._behind(layers), positions=positions, training=training)
 
-    def vectors(self, layers: tf.Tensor) -> tf.Tensor:
-        """Return x_k and the mix side by side, [B, T, F]; x_k begins layer 0, which holds it once a direction."""
-        parts = [layers[:, :, 0, : self.representation.token_width]] if self.representation.x_k else []
-        if self.mix is not None:
-            parts.append(self.mix(layers))
-        elif self.representation.weights is not None:
-            parts.append(mixed(layers, tf.constant(self.representation.weights)))
+    def inputs_of_scores(self, layers: tf.Tensor, lengths: tf.Tensor, words: tf.Tensor, positions: tf.Tensor):
+        """Return what a linear head's scores are a linear function of; arguments as in a call."""
+        mask, positions = self._mask_and_positions(layers, lengths, positions)
+        return self.head.features(self.vectors(layers, words), mask, positions)
+
+    @staticmethod
+    def _mask_and_positions(layers: tf.Tensor, lengths: tf.Tensor, positions: tf.Tensor | None) -> tuple:
+        none = tf.fill([tf.shape(layers)[0]], -1)
+        return tf.sequence_mask(lengths, tf.shape(layers)[1]), none if positions is None else positions
+
+    def vectors(self, layers: tf.Tensor, words: tf.Tensor | None = None) -> tf.Tensor:
+        """Return x_k and the mix side by side, [B, T, F]; layer 0 begins with the model's x_k."""
+        layers = tf.cast(layers, tf.float32)
+        parts = []
+        if self.representation.x_k and self.table is None:
+            parts.append(layers[:, :, 0, : self.representation.token_width])
+        elif self.representation.x_k:
+            words = tf.zeros(tf.shape(layers)[:2], tf.int32) if words is None else words
+            parts.append(tf.gather(self.table, words))
+        if "input" in self.mixes:
+            parts.append(self.mixes["input"](layers))
         return tf.concat(parts, -1)
 
-    def layer_weights(self) -> tuple[list[float], float] | None:
-        """Return the weights of the layers, as they are now, and gamma; None where no layer is in the vector."""
-        if self.mix is not None:
-            return self.mix.weights_of_layers().numpy().tolist(), float(tf.convert_to_tensor(self.mix.gamma))
-        fixed = self.representation.weights
-        return None if fixed is None else (list(fixed), 1.0)
+    def _behind(self, layers: tf.Tensor) -> tf.Tensor | None:
+        return self.mixes["output"](tf.cast(layers, tf.float32)) if "output" in self.mixes else None
+
+    def weights_by_place(self) -> dict[str, tuple[list[float], float]]:
+        """Return the weights of the layers as they are now and gamma, by place; no gates, which differ by token."""
+        found = {}
+        for place, mix in self.mixes.items():
+            if isinstance(mix, ScalarMix):
+                found[place] = mix.weights_of_layers().numpy().tolist(), float(tf.convert_to_tensor(mix.gamma))
+            elif self.representation.weights is not None:
+                found[place] = list(self.representation.weights), 1.0
+        return found
+
+    def gates(self) -> dict[str, GatedMix]:
+        """Return the gated mixes by place."""
+        return {place: mix for place, mix in self.mixes.items() if isinstance(mix, GatedMix)}
+
+    def _gate_weights(self, layers: tf.Tensor) -> dict[str, tf.Tensor]:
+        layers = tf.cast(layers, tf.float32)
+        return {place: gate.weights_of_tokens(layers) for place, gate in self.gates().items()}

@@ -1,92 +1,151 @@
 """The one training loop of all adapters: Adam on frozen layers, the best epoch on dev wins."""
 
+import logging
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from tasks.adapter import logistic
 from tasks.adapter.classifier import Classifier
-from tasks.adapter.features import Features
+from tasks.adapter.dataset import UNSCORED, Dataset
+from tasks.adapter.gates import mixes_now
 from toolkit.bilm.backend import tf
 from toolkit.config import Evaluate
 from toolkit.errors import ToolkitError
 
+logger = logging.getLogger(__name__)
+
 LENGTHS_ALIKE = 8  # tokens by which the sentences of a batch differ, about
+
+Mixes = dict[str, tuple[list[float], float]]
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one pass over the training split gave.
+    """What one pass over the training split gave, or one logistic regression.
 
     Attributes:
         number: from 1.
         step: optimiser steps so far.
-        loss: mean over the training examples, dropout on, penalty included.
-        dev_score: accuracy on dev, dropout off.
-        layer_weights, gamma: of the mix behind this epoch; None where no layer is in the vector.
+        loss: mean over the training examples: of a pass with dropout on, penalty included.
+        dev_score: the task's metric on dev, dropout off.
+        mixes: by place the weights of the layers and gamma behind this epoch; of gated mixes means over dev's tokens.
+        strength: C of a logistic regression, else None.
     """
 
     number: int
     step: int
     loss: float
     dev_score: float
-    layer_weights: list[float] | None
-    gamma: float | None
+    mixes: Mixes
+    strength: float | None = None
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A training.
+
+    Attributes:
+        history: all epochs.
+        path: those that led to the weights that were kept; the last one is the one that was best on dev.
+    """
+
+    history: list[Epoch]
+    path: list[Epoch]
+
+    @property
+    def best(self) -> Epoch:
+        """The epoch whose weights the classifier has."""
+        return self.path[-1]
+
+
+@dataclass(frozen=True)
+class Watch:
+    """What is called on the way: behind each optimiser step, and behind each epoch."""
+
+    on_step: Callable[[], None] = lambda: None
+    on_epoch: Callable[[Epoch], None] = lambda epoch: None
 
 
 def fit(
     classifier: Classifier,
-    features: Features,
-    gold: np.ndarray,
+    data: Dataset,
     train: np.ndarray,
     dev: np.ndarray,
     settings: Evaluate,
     seed: int,
-    on_step: Callable[[], None],
-    on_epoch: Callable[[Epoch], None],
-) -> list[Epoch]:
-    """Train a classifier; it ends with the weights of the epoch that was best on dev, the earliest of equals.
+    watch: Watch,
+) -> Fitted:
+    """Train a classifier; it ends with the weights that were best on dev, the earliest of equals.
 
-    Equal seeds give equal weights on the same machine.
+    A linear head is solved as a logistic regression. Where the vectors below it are learned, too, the gradient finds
+    those first, and they are fixed then. Equal seeds give equal weights on the same machine.
 
     Args:
         classifier: as initialised.
-        features: the layers of all examples.
-        gold: int [examples], the index of each one's label.
-        train, dev: int, the rows of the two splits.
-        settings: epochs, patience, batch size, learning rate, clipping, the mix's lambda.
+        data: all examples.
+        train, dev: int, the rows that are learned from and selected on.
+        settings: epochs, patience, batch size, learning rate, clipping, class weights, the mix's lambda.
         seed: of the order of the examples.
-        on_step: called behind each optimiser step.
-        on_epoch: called behind each epoch.
+        watch: is told of the progress.
 
     Returns:
         the epochs; training ended when `patience` of them brought nothing, or at `epochs`.
 
     Raises:
         ToolkitError: the loss is no finite number any more.
+        DataError: a linear head has one label to learn.
     """
-    rng = np.random.default_rng(seed)
-    step = _train_step(classifier, settings)
     history: list[Epoch] = []
-    steps, best, kept = 0, None, []
+    path: list[Epoch] = []
+    if not classifier.head.is_linear or classifier.learns_below:
+        history = _by_gradient(classifier, data, train, dev, settings, seed, watch)
+        path = [epoch for epoch in history if epoch.number <= _best(history).number]
+    if not classifier.head.is_linear:
+        return Fitted(history, path)
+    start, number, kept = path[-1].step if path else 0, len(history), []
+    grid: list[Epoch] = []
+    for strength, loss in logistic.solved(classifier, data, train, settings):
+        number += 1
+        mixes = path[-1].mixes if path else mixes_now(classifier, data, dev, settings.batch_size)
+        grid.append(Epoch(number, start, loss, _dev_score(classifier, data, dev, settings), mixes, strength))
+        if _best(grid) is grid[-1]:
+            kept = classifier.head.scores.get_weights()
+        watch.on_epoch(grid[-1])
+    classifier.head.scores.set_weights(kept)
+    return Fitted([*history, *grid], [*path, _best(grid)])
+
+
+def _by_gradient(
+    classifier: Classifier,
+    data: Dataset,
+    train: np.ndarray,
+    dev: np.ndarray,
+    settings: Evaluate,
+    seed: int,
+    watch: Watch,
+) -> list[Epoch]:
+    rng = np.random.default_rng(seed)
+    step = _train_step(classifier, settings, label_weights(data, train, settings))
+    history: list[Epoch] = []
+    steps, kept = 0, []
     for number in range(1, settings.epochs + 1):
         total = 0.0
-        for rows in batches(train, features.lengths, settings.batch_size, rng):
-            total += float(step(*features.batch(rows), gold[rows])) * len(rows)
+        for rows in batches(train, data.lengths, settings.batch_size, rng):
+            total += float(step(*data.batch(rows), data.targets_of(rows))) * len(rows)
             steps += 1
-            on_step()
+            watch.on_step()
         loss = total / len(train)
         if not np.isfinite(loss):
             raise ToolkitError(f"the loss is {loss} behind epoch {number}: lower evaluate.learning_rate")
-        correct = predict(classifier, features, dev, settings.batch_size).argmax(1) == gold[dev]
-        weights, gamma = classifier.layer_weights() or (None, None)
-        epoch = Epoch(number, steps, loss, float(correct.mean()), weights, gamma)
-        if best is None or epoch.dev_score > best.dev_score:
-            best, kept = epoch, [variable.numpy().copy() for variable in classifier.trainable_variables]
-        history.append(epoch)
-        on_epoch(epoch)
-        if number - best.number >= settings.patience:
+        mixes = mixes_now(classifier, data, dev, settings.batch_size)
+        history.append(Epoch(number, steps, loss, _dev_score(classifier, data, dev, settings), mixes))
+        if _best(history) is history[-1]:
+            kept = [variable.numpy().copy() for variable in classifier.trainable_variables]
+        watch.on_epoch(history[-1])
+        if number - _best(history).number >= settings.patience:
             break
     for variable, value in zip(classifier.trainable_variables, kept, strict=True):
         variable.assign(value)
@@ -98,19 +157,18 @@ def steps_of_epoch(n_train: int, settings: Evaluate) -> int:
     return math.ceil(n_train / settings.batch_size)
 
 
-def best_epoch(history: list[Epoch]) -> Epoch:
-    """Return the epoch whose weights `fit` kept."""
+def _best(history: list[Epoch]) -> Epoch:
     return max(history, key=lambda epoch: epoch.dev_score)
 
 
-def predict(classifier: Classifier, features: Features, rows: np.ndarray, batch_size: int) -> np.ndarray:
-    """Return the probabilities of the labels, float32 [rows, labels], in the order of the rows."""
-    order = np.argsort(features.lengths[rows], kind="stable")
-    parts = [rows[order[start : start + batch_size]] for start in range(0, len(rows), batch_size)]
-    found = np.concatenate([classifier.probabilities(*features.batch(part)).numpy() for part in parts])
-    result = np.empty_like(found)
-    result[order] = found
-    return result
+def _dev_score(classifier: Classifier, data: Dataset, dev: np.ndarray, settings: Evaluate) -> float:
+    return data.score(dev, data.answers(predict(classifier, data, dev, settings.batch_size)))
+
+
+def predict(classifier: Classifier, data: Dataset, rows: np.ndarray, batch_size: int) -> list[np.ndarray]:
+    """Return the probabilities of the labels, float32 [labels] an example, or [tokens, labels], in their order."""
+    found = data.apply(classifier.probabilities, rows, batch_size)
+    return found if data.kind == "tagging" else [probabilities[0] for probabilities in found]
 
 
 def batches(rows: np.ndarray, lengths: np.ndarray, batch_size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
@@ -121,15 +179,29 @@ def batches(rows: np.ndarray, lengths: np.ndarray, batch_size: int, rng: np.rand
         yield order[start : start + batch_size]
 
 
-def _train_step(classifier: Classifier, settings: Evaluate) -> Callable[..., tf.Tensor]:
+def label_weights(data: Dataset, train: np.ndarray, settings: Evaluate) -> np.ndarray:
+    """Return the weight of each label in the loss, float32: 1, or balanced n / (labels in train * its count)."""
+    counts = np.bincount(data.flat_targets(train), minlength=len(data.labels))
+    if settings.class_weights == "equal":
+        return np.ones(len(counts), np.float32)
+    return (counts.sum() / (np.count_nonzero(counts) * np.maximum(counts, 1))).astype(np.float32)
+
+
+def _train_step(classifier: Classifier, settings: Evaluate, weights: np.ndarray) -> Callable[..., tf.Tensor]:
     optimizer = tf.keras.optimizers.Adam(settings.learning_rate, global_clipnorm=settings.clip_norm)
     optimizer.build(classifier.trainable_variables)
+    of_labels = tf.constant(weights)
+    shape = [None, None] if classifier.kind == "tagging" else [None]
 
-    @tf.function(input_signature=[*classifier.signature, tf.TensorSpec([None], tf.int32)])
-    def step(layers: tf.Tensor, lengths: tf.Tensor, gold: tf.Tensor) -> tf.Tensor:
+    @tf.function(input_signature=[*classifier.signature, tf.TensorSpec(shape, tf.int32)])
+    def step(*arguments: tf.Tensor) -> tf.Tensor:
+        *batch, gold = arguments
         with tf.GradientTape() as tape:
-            scores = classifier(layers, lengths, training=True)
-            loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(gold, scores))
+            scores = classifier(*batch, training=True)
+            known = tf.maximum(gold, 0)
+            share = tf.where(gold == UNSCORED, 0.0, tf.gather(of_labels, known))
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(known, scores)
+            loss = tf.reduce_sum(share * losses) / tf.reduce_sum(share)
             loss += sum(classifier.losses)  # the mix's penalty
         variables = classifier.trainable_variables
         optimizer.apply(tape.gradient(loss, variables), variables)

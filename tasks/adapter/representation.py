@@ -1,4 +1,4 @@
-"""What stands for a word: x_k, layers of the biLM, fixed or learned mixes, side by side."""
+"""What stands for a word: x_k, layers of the biLM, fixed, learned or gated mixes, side by side."""
 
 import math
 from collections.abc import Sequence
@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from toolkit.errors import UsageError, did_you_mean
 
-FORMS = ("none", "layer:j", "top", "average", "fixed:w0,w1,…", "learned")
+FORMS = ("none", "layer:j", "top", "average", "fixed:w0,w1,…", "learned", "gated", "concat")
+PLACES = {"input": ("input",), "output": ("output",), "both": ("input", "output")}
 
 
 def split_mixes(text: str) -> list[str]:
@@ -36,12 +37,15 @@ class Representation:
 
     Attributes:
         mix: as the user wrote it.
-        weights: of the layers, fixed; None where they are learned or there is no mix.
+        weights: of the layers, fixed; None where they are learned, side by side, or there is no mix.
         x_k: whether the context-independent vector stands in front.
         n_layers: L+1, the token layer included.
         width: 2P, of each layer; P of a forward model.
         directions: how often layer 0 holds the token vector, side by side.
         names: of x_k and of the mix, for people.
+        x_k_width: of an x_k that is not the model's; 0 where it is.
+        place: where the mix goes: to the head's "input", beside the states at its "output", or to "both", each with
+            weights of its own. x_k is always at the input.
     """
 
     mix: str
@@ -51,6 +55,8 @@ class Representation:
     width: int
     directions: int = 2
     names: tuple[str, str] = ("x_k", "ELMo")
+    x_k_width: int = 0
+    place: str = "input"
 
     @classmethod
     def parse(
@@ -61,42 +67,59 @@ class Representation:
         width: int,
         directions: int = 2,
         names: tuple[str, str] = ("x_k", "ELMo"),
+        x_k_width: int = 0,
+        place: str = "input",
     ) -> "Representation":
-        """Read a mix: none, layer:j, top, average, fixed:w0,w1,… or learned.
+        """Read a mix: none, layer:j, top, average, fixed:w0,w1,…, learned, gated or concat.
 
         Raises:
             UsageError: the mix is unknown, does not fit the number of layers, or leaves nothing over.
         """
         if mix == "none" and not x_k:
             raise UsageError("mix 'none' without x_k leaves no vector: take --x-k or another mix")
-        return cls(mix, _weights(mix, n_layers), x_k, n_layers, width, directions, names)
+        if place == "output" and not x_k:
+            raise UsageError("a mix at the output alone leaves the input without a vector: take --x-k or both places")
+        if mix == "none":
+            place = "input"
+        return cls(mix, _weights(mix, n_layers), x_k, n_layers, width, directions, names, x_k_width, place)
 
     @property
     def learned(self) -> bool:
         """Whether the weights of the layers are trained with the classifier."""
-        return self.mix == "learned"
+        return self.mix in ("learned", "gated")
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """Where a mix goes: none, one or both of "input" and "output"."""
+        return () if self.mix == "none" else PLACES[self.place]
 
     @property
     def token_width(self) -> int:
-        """P, the width of the context-independent vector."""
-        return self.width // self.directions
+        """The width of the context-independent vector: P of the model's own."""
+        return self.x_k_width or self.width // self.directions
+
+    @property
+    def mix_width(self) -> int:
+        """The width of the mix."""
+        return {"none": 0, "concat": self.n_layers * self.width}.get(self.mix, self.width)
 
     @property
     def size(self) -> int:
-        """F, the width of the whole vector."""
-        return (self.token_width if self.x_k else 0) + (0 if self.mix == "none" else self.width)
+        """F, the width of the whole vector at the head's input."""
+        return (self.token_width if self.x_k else 0) + (self.mix_width if "input" in self.places else 0)
 
     @property
     def shape_text(self) -> str:
-        """Say what stands where: "[x_k 128; ELMo 256] -> 384"."""
+        """Say what stands where: "[x_k 128; ELMo 256] -> 384", with ", output [ELMo 256]" where it is there too."""
+        mix = f"{self.names[1]} {self.mix_width}"
         parts = [f"{self.names[0]} {self.token_width}"] if self.x_k else []
-        parts += [] if self.mix == "none" else [f"{self.names[1]} {self.width}"]
-        return f"[{'; '.join(parts)}] -> {self.size}"
+        parts += [mix] if "input" in self.places else []
+        return f"[{'; '.join(parts)}] -> {self.size}" + (f", output [{mix}]" if "output" in self.places else "")
 
 
 def _weights(mix: str, n_layers: int) -> tuple[float, ...] | None:
     form, _, argument = mix.partition(":")
-    if mix in ("none", "learned"):
+    if mix in ("none", "learned", "gated", "concat"):
         return None
     if mix == "average":
         return (1.0 / n_layers,) * n_layers

@@ -1,23 +1,25 @@
-"""Which tasks the adapter can train and score."""
+"""Which head takes which task."""
 
+from tasks.adapter.head import all_heads, find_head
 from tasks.task import Task
+from toolkit.config import Evaluate
 from toolkit.errors import UsageError
 
-WHAT = {"pair": "pairs of sentences", "tagging": "a label for each token"}
+WHAT = {"sentence": "single sentences", "pair": "pairs of sentences", "tagging": "a label for each token"}
 
 
-def check_supported(task: Task) -> None:
+def check_supported(task: Task, settings: Evaluate) -> None:
     """Refuse a task before anything is computed for it.
 
     Raises:
-        UsageError: no head takes what the task asks for, or its score or its folds are not computed yet.
+        UsageError: the head is unknown, does not take what the task asks for, or has no states that a mix could stand
+            beside.
     """
-    if task.kind != "sentence":
-        lacks = f"it asks for {WHAT[task.kind]}, and all heads label single sentences"
-    elif task.folds:
-        lacks = f"it has {task.folds} folds, and one round with train, dev and test is all that is run"
-    elif task.metric != "accuracy":
-        lacks = f"its metric is {task.metric}, and accuracy is all that is computed"
-    else:
-        return
-    raise UsageError(f"task {task.name!r} cannot be evaluated yet: {lacks}; choose another of `toolkit tasks list`")
+    head = find_head(settings.head)
+    if task.kind not in head.kinds:
+        fitting = ", ".join(name for name, known in all_heads().items() if task.kind in known.kinds)
+        raise UsageError(
+            f"task {task.name!r} is about {WHAT[task.kind]}, not for head {settings.head!r}: use {fitting}"
+        )
+    if settings.mix_at != "input" and not head.has_output:
+        raise UsageError(f"head {settings.head!r} has no states for a mix at its output: use evaluate.mix_at=input")

@@ -53,7 +53,7 @@ def register(app: typer.Typer) -> None:
 
         chosen = chosen_tasks(task, Columns.given(text_column, label_column, split_column), settings)
         for one in chosen:
-            check_supported(one)
+            check_supported(one, settings.evaluate)
         if (model is None) == (embeddings is None):
             raise UsageError("give --model or --embeddings: one of them, not both")
         if embeddings is None:
