@@ -103,6 +103,16 @@ def atomic_folder(path: Path) -> Iterator[Path]:
             shutil.rmtree(temporary, ignore_errors=True)
 
 
+def remove_folder(path: Path) -> None:
+    """Take a folder away in one step, so that no reader finds half of it, then delete it; an absent one is left so."""
+    doomed = Path(tempfile.mkdtemp(prefix=f".{path.name}.tmp-{_owner()}-", dir=path.parent))
+    try:
+        path.rename(doomed / path.name)
+    except FileNotFoundError:
+        logger.info("%s is gone already", path)
+    shutil.rmtree(doomed)
+
+
 def sweep(folder: Path) -> None:
     """Remove what processes that were killed left behind in the middle of `atomic_path` or `atomic_folder`.
 

@@ -2,22 +2,23 @@
 
 import logging
 import math
-import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from tasks.adapter.cache import LayerCache
 from tasks.task import Splits
 from toolkit.errors import FormatError
-from toolkit.files import atomic_folder, fingerprint
+from toolkit.files import fingerprint
 from toolkit.progress import Progress
 
 logger = logging.getLogger(__name__)
 
-LAYOUT = 1  # to be raised when the files change their meaning
+LAYOUT = 2  # to be raised when the files change their meaning
 LAYERS, OFFSETS = "layers.npy", "offsets.npy"
+HEADER_BYTES = 128  # of a .npy file of few dimensions
 
 Encode = Callable[[Iterable[Sequence[str]]], Iterable[np.ndarray]]
 
@@ -29,13 +30,14 @@ class LayerSource:
     Attributes:
         name: for people.
         fingerprint: of the model, 16 hexadecimal digits; of dumps what they say, see `tasks.adapter.dumps`.
-        state: how the state before each sentence is set; of dumps what tells one version of the files from another.
+        state: the mark of the state before each sentence; of dumps what tells one version of the files from another.
         n_layers: L+1; 1 where a dump holds one layer, which then has no x_k beside it.
         width: 2P; P of a forward model.
         encode: from sentences to float [L+1, T, 2P] each, in the same order.
         directions: how often layer 0 holds the token vector, side by side: 1 for a forward model.
         names: of x_k and of the mix, for people.
         label: stands in the names of runs; "" for a biLM.
+        compute: dtype of the products that the vectors were computed with; of dumps it is in `state`.
         embed: settings of [embed] that the vectors were made with, where they are not the user's.
         check: refuses splits whose sentences the source does not hold.
     """
@@ -49,6 +51,7 @@ class LayerSource:
     directions: int = 2
     names: tuple[str, str] = ("x_k", "ELMo")
     label: str = ""
+    compute: str = ""
     embed: Mapping[str, object] = field(default_factory=dict)
     check: Callable[[Splits], None] = lambda splits: None
 
@@ -81,7 +84,7 @@ class Features:
 
 
 def features_of(
-    sentences: Sequence[Sequence[str]], source: LayerSource, data_fingerprint: str, cache: Path
+    sentences: Sequence[Sequence[str]], source: LayerSource, data_fingerprint: str, cache: LayerCache
 ) -> Features:
     """Return the layers of sentences, from the cache where they were encoded before.
 
@@ -89,28 +92,25 @@ def features_of(
         sentences: at least one, none empty.
         source: what encodes them.
         data_fingerprint: of the sentences.
-        cache: they lie in `cache/layers/<key>/`, float16, and can be deleted at any time.
+        cache: where they are kept, float16, a folder for each fingerprint of model and data and each mark of the state.
 
     Raises:
         FormatError: a vector is too large for float16, or not finite.
+        UsageError: they need more room than the cache may take.
     """
-    key = fingerprint([LAYOUT, source.fingerprint, source.state, data_fingerprint])
-    folder = cache / "layers" / key
+    key = fingerprint([LAYOUT, source.fingerprint, source.state, source.compute, data_fingerprint])
     offsets = np.concatenate([[0], np.cumsum([len(sentence) for sentence in sentences])]).astype(np.int64)
     shape = (int(offsets[-1]), source.n_layers, source.width)
-    found = _read(folder, shape, offsets)
-    if found is None:
-        size = 2 * math.prod(shape) / 1e6
-        logger.info("encoding %d sentences once, for all mixes and seeds (%.0f MB in %s)", len(sentences), size, folder)
-        with atomic_folder(folder) as temporary:
-            _write(temporary, sentences, source, shape, offsets)
-        found = Features(np.load(folder / LAYERS, mmap_mode="r", allow_pickle=False), offsets)
-    return found
+    size = 2 * math.prod(shape) + offsets.nbytes + 2 * HEADER_BYTES
+
+    def write(folder: Path) -> None:
+        logger.info("encoding %d sentences once, for all mixes, heads and seeds (%.0f MB)", len(sentences), size / 1e6)
+        _write(folder, sentences, source, shape, offsets)
+
+    return cache.get(key, lambda folder: _read(folder, shape, offsets), write, size)
 
 
 def _read(folder: Path, shape: tuple[int, ...], offsets: np.ndarray) -> Features | None:
-    if not folder.exists():
-        return None
     try:
         layers = np.load(folder / LAYERS, mmap_mode="r", allow_pickle=False)
         same = np.array_equal(np.load(folder / OFFSETS, allow_pickle=False), offsets)
@@ -118,11 +118,10 @@ def _read(folder: Path, shape: tuple[int, ...], offsets: np.ndarray) -> Features
         reason = str(error)
     else:
         if same and layers.shape == shape and layers.dtype == np.float16:
-            logger.info("layers of %d sentences taken from %s", len(offsets) - 1, folder)
+            logger.info("layers of %d sentences from %s", len(offsets) - 1, folder)
             return Features(layers, offsets)
         reason = f"it holds {layers.dtype} {layers.shape}, expected float16 {shape}"
     logger.warning("%s is damaged and made again: %s", folder, reason)
-    shutil.rmtree(folder)
     return None
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tasks.adapter import evaluate as module
+from tasks.adapter.cache import LayerCache
 from tasks.adapter.classifier import Classifier
 from tasks.adapter.describe import evaluation_text
 from tasks.adapter.evaluate import evaluate, source_of
@@ -225,7 +226,9 @@ def test_table_says_what_its_figures_are(evaluated):
 def test_equal_seeds_repeat_a_run_exactly(data, model, tmp_path, head):
     settings = settings_for(data, tmp_path, head=head, epochs=2, dropout=0.5)
     source = source_of(model, settings)
-    first, again = (evaluate(TASK, source, settings, tmp_path / "runs")["rows"][0]["runs"][0] for _ in range(2))
+    first, again = (
+        evaluate(TASK, source, settings, tmp_path / "runs", rerun=True)["rows"][0]["runs"][0] for _ in range(2)
+    )
     left, right = (read_predictions(tmp_path / "runs" / run) for run in (first, again))
     np.testing.assert_array_equal(np.stack(left["probabilities"]), np.stack(right["probabilities"]))
     assert read_layers(tmp_path / "runs" / first) == read_layers(tmp_path / "runs" / again)
@@ -268,7 +271,7 @@ def test_layers_are_encoded_once_for_all_mixes_seeds_and_later_calls(data, model
     settings = settings_for(data, tmp_path, mix="none,top", seeds=2, epochs=1)
     source, calls = counted(source_of(model, settings))
     for _ in range(2):
-        evaluate(TASK, source, settings, tmp_path / "runs")
+        evaluate(TASK, source, settings, tmp_path / "runs", rerun=True)
     assert len(calls) == 1
     evaluate(TASK, replace(source, state="zero"), settings, tmp_path / "runs")
     evaluate(TASK, replace(source, fingerprint="0" * 16), settings, tmp_path / "runs")
@@ -278,7 +281,7 @@ def test_layers_are_encoded_once_for_all_mixes_seeds_and_later_calls(data, model
 def test_cached_layers_are_the_encoders_in_float16(data, model, tmp_path):
     source = source_of(model, settings_for(data, tmp_path))
     sentences = [example.tokens for example in TASK.load(data, tmp_path).dev]
-    features = features_of(sentences, source, "d" * 16, tmp_path)
+    features = features_of(sentences, source, "d" * 16, LayerCache(tmp_path / "layers", 10**9))
     batch, lengths = features.batch([3, 0])
     for place, row in enumerate((3, 0)):
         (expected,) = Encoder(model).encode([sentences[row]])
@@ -291,7 +294,7 @@ def test_cached_layers_are_the_encoders_in_float16(data, model, tmp_path):
 def test_damaged_cache_is_made_again(data, model, tmp_path, damage):
     source, calls = counted(source_of(model, settings_for(data, tmp_path)))
     sentences = [example.tokens for example in TASK.load(data, tmp_path).dev]
-    whole = np.array(features_of(sentences, source, "d" * 16, tmp_path).layers)
+    whole = np.array(features_of(sentences, source, "d" * 16, LayerCache(tmp_path / "layers", 10**9)).layers)
     (path,) = tmp_path.glob("layers/*/layers.npy")
     if damage == "cut":
         path.write_bytes(path.read_bytes()[:-100])
@@ -301,7 +304,8 @@ def test_damaged_cache_is_made_again(data, model, tmp_path, damage):
         path.unlink()
     else:
         np.save(path, whole[1:])
-    np.testing.assert_array_equal(features_of(sentences, source, "d" * 16, tmp_path).layers, whole)
+    again = features_of(sentences, source, "d" * 16, LayerCache(tmp_path / "layers", 10**9))
+    np.testing.assert_array_equal(again.layers, whole)
     assert len(calls) == 2
 
 
@@ -316,14 +320,14 @@ def test_interrupted_encoding_leaves_nothing_behind(data, model, tmp_path):
 
     sentences = [example.tokens for example in TASK.load(data, tmp_path).dev]
     with pytest.raises(KeyboardInterrupt):
-        features_of(sentences, replace(source, encode=broken), "d" * 16, tmp_path)
-    assert list((tmp_path / "layers").iterdir()) == []
+        features_of(sentences, replace(source, encode=broken), "d" * 16, LayerCache(tmp_path / "layers", 10**9))
+    assert [path for path in (tmp_path / "layers").iterdir() if path.is_dir()] == []
 
 
 def test_vectors_that_float16_cannot_hold_are_refused(tmp_path):
     source = LayerSource("m", "f" * 16, "warm", 3, 4, lambda s: (np.full((3, len(t), 4), 1e6, np.float32) for t in s))
     with pytest.raises(FormatError, match="1e\\+06: not for float16"):
-        features_of([("a", "b")], source, "d" * 16, tmp_path)
+        features_of([("a", "b")], source, "d" * 16, LayerCache(tmp_path / "layers", 10**9))
 
 
 @pytest.mark.parametrize(

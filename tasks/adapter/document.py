@@ -1,0 +1,79 @@
+"""What `toolkit evaluate` answers: runs of the same configuration summed up, and compared."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tasks.adapter.representation import Representation
+from tasks.adapter.run import REPORTED, Outcome
+from toolkit.metrics import METRICS
+from toolkit.runs.reader import load_run, read_predictions
+from toolkit.stats import bootstrap_score, t_interval
+
+GOLD_ANSWER = ("gold", "predicted")
+
+
+def outcome_of(folder: Path, metric: str) -> Outcome:
+    """Return what a finished run gave.
+
+    Raises:
+        FormatError: the run does not keep its predictions, or they cannot be read.
+    """
+    frame = read_predictions(folder, ["example_id", "split", "gold", "predicted"]).sort_values("example_id")
+    parts = {split: frame[frame["split"] == split] for split in REPORTED}
+    gold, answers = ({split: part[name].to_numpy(object) for split, part in parts.items()} for name in GOLD_ANSWER)
+    mixes = {place: tuple(mix) for place, mix in load_run(folder).results.get("mixes", {}).items()}
+    return Outcome(folder, metric, gold, answers, mixes)
+
+
+def row_of(representation: Representation, head: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """Sum up the seeds of one mix.
+
+    `low` and `high` speak of other seeds where there are two or more, else of other test examples; the interval over
+    examples, of correctness averaged over the seeds, stands beside it in both cases.
+    """
+    metric = METRICS[outcomes[0].metric]
+    counts = {
+        split: metric.counts(outcomes[0].gold[split], np.stack([o.answers[split] for o in outcomes]))
+        for split in REPORTED
+    }
+    scores = {split: metric.score(found.sum(1)) for split, found in counts.items()}
+    over_examples = bootstrap_score(counts["test"], metric.score)
+    several = len(outcomes) > 1
+    low, high = t_interval(scores["test"]) if several else over_examples
+    spread = several and representation.learned
+    mixes = {place: _mix_row([o.mixes[place] for o in outcomes], spread) for place in outcomes[0].mixes}
+    of_input, *of_output = mixes.values() if mixes else [_mix_row([], False)]
+    return {
+        "mix": representation.mix,
+        "x_k": representation.x_k,
+        "representation": representation.shape_text,
+        "head": head,
+        "seeds": len(outcomes),
+        "dev": float(scores["dev"].mean()),
+        "test": float(scores["test"].mean()),
+        "low": low,
+        "high": high,
+        "interval": f"t over {len(outcomes)} seeds" if several else "bootstrap over test examples",
+        "examples_low": over_examples[0],
+        "examples_high": over_examples[1],
+        "n": len(outcomes[0].gold["test"]),
+        "dev_by_seed": scores["dev"].tolist(),
+        "test_by_seed": scores["test"].tolist(),
+        **of_input,
+        **({"output_mix": of_output[0]} if of_output else {}),
+        "runs": [o.folder.name for o in outcomes],
+    }
+
+
+def _mix_row(mixes: Sequence[tuple[list[float], float]], spread: bool) -> dict[str, Any]:
+    """Return the weights of the layers and gamma as means over the seeds, and their standard deviations."""
+    weights, gammas = [mix[0] for mix in mixes], [mix[1] for mix in mixes]
+    return {
+        "layer_weights": np.mean(weights, 0).tolist() if mixes else None,
+        "layer_weights_sd": np.std(weights, 0, ddof=1).tolist() if spread else None,
+        "gamma": float(np.mean(gammas)) if mixes else None,
+        "gamma_sd": float(np.std(gammas, ddof=1)) if spread else None,
+    }

@@ -1,0 +1,45 @@
+"""A part of the training examples: every class in it, and each larger part holds the smaller ones."""
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+
+from tasks.task import Example, share
+
+
+def part_of(examples: Sequence[Example], rows: np.ndarray, fraction: float, seed: int) -> np.ndarray:
+    """Return a share of the training rows, in their order; the same on every machine.
+
+    Examples are drawn by a hash of seed and id. Of examples with a label it is that share of each class, one example
+    at least. Of examples with tags the first ones that show each tag come before all others.
+
+    Args:
+        examples: all of a task.
+        rows: int, those that may be drawn.
+        fraction: above 0, at most 1.
+        seed: another one draws another part.
+    """
+    if fraction == 1:
+        return rows
+    order = sorted(rows.tolist(), key=lambda row: share(f"{seed} {examples[row].id}"))
+    if any(examples[row].tags for row in order):
+        return np.array(sorted(_first_of_tags(examples, order, fraction)), rows.dtype)
+    classes: dict[str, list[int]] = defaultdict(list)
+    for row in order:
+        classes[examples[row].label].append(row)
+    kept = [row for of_class in classes.values() for row in of_class[: math.ceil(fraction * len(of_class))]]
+    return np.array(sorted(kept), rows.dtype)
+
+
+def _first_of_tags(examples: Sequence[Example], order: list[int], fraction: float) -> list[int]:
+    seen: set[str] = set()
+    first = []
+    for row in order:
+        if not seen.issuperset(examples[row].tags):
+            first.append(row)
+            seen.update(examples[row].tags)
+    chosen = set(first)
+    others = [row for row in order if row not in chosen]
+    return [*first, *others[: max(0, math.ceil(fraction * len(order)) - len(first))]]

@@ -1,0 +1,215 @@
+"""Grids of evaluations: every mix and seed on every task; what has been run is taken, what is missing is trained."""
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from tasks.adapter.document import outcome_of, row_of
+from tasks.adapter.features import LayerSource
+from tasks.adapter.prepare import prepare, representations_of
+from tasks.adapter.representation import Representation
+from tasks.adapter.run import Outcome, own_settings, run_seed
+from tasks.adapter.supported import check_supported
+from tasks.task import Splits, Task
+from toolkit.config import Settings, cache_folder
+from toolkit.errors import FormatError, UsageError
+from toolkit.runs import schema
+from toolkit.runs.compare import compare_with
+from toolkit.runs.describe_comparison import comparison_document
+from toolkit.runs.reader import list_runs, load_run, summarise
+
+logger = logging.getLogger(__name__)
+
+Key = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Training:
+    """One run that a grid asks for.
+
+    Attributes:
+        task, splits, source: what is learned from what.
+        representation: what stands for a word.
+        settings: of this very run.
+        work: tokens of one pass over what is learned from, which the time goes with.
+    """
+
+    task: Task
+    splits: Splits
+    source: LayerSource
+    representation: Representation
+    settings: Settings
+    work: float
+
+    @property
+    def key(self) -> Key:
+        """Group and seed, by which a finished run is known."""
+        fingerprints = self.source.fingerprint, self.splits.fingerprint
+        return schema.group_of("evaluate", self.settings, self.task.name, *fingerprints), self.settings.evaluate.seed
+
+
+@dataclass(frozen=True)
+class Grid:
+    """What a grid gave.
+
+    Attributes:
+        documents: one a task.
+        runs: ids of all runs, taken and trained.
+        taken: how many were in the store already.
+    """
+
+    documents: list[dict[str, Any]]
+    runs: list[str]
+    taken: int
+
+
+@dataclass
+class _Pace:
+    """How long trainings take, by those that have ended."""
+
+    work: float = 0.0
+    seconds: float = 0.0
+
+    def add(self, training: Training, seconds: float) -> None:
+        """Count one that has ended."""
+        self.work += training.work
+        self.seconds += seconds
+
+    def left(self, trainings: Sequence[Training]) -> str:
+        """Say how long these will take."""
+        if not self.work or not trainings:
+            return ""
+        minutes = sum(training.work for training in trainings) * self.seconds / self.work / 60
+        return f", about {minutes:.1f} min of training left"
+
+
+def run_grid(
+    pairs: Sequence[tuple[Task, LayerSource]],
+    settings: Settings,
+    store: Path,
+    fractions: Sequence[float] = (),
+    rerun: bool = False,
+) -> Grid:
+    """Evaluate every mix, part of the training examples and seed on every task, one training at a time.
+
+    A run that has ended well in the store, of the same settings, task, data, model and seed, is taken and not trained
+    again; so a grid that was killed goes on with what is missing. Archived runs are not taken.
+
+    Args:
+        pairs: tasks, each with what gives its layers.
+        settings: `evaluate.mix` may name several mixes, `evaluate.seeds` several seeds.
+        store: the run store.
+        fractions: of the training examples; none takes `evaluate.train_fraction`.
+        rerun: train all anew.
+
+    Raises:
+        UsageError: a task, head or mix does not go with the others; nothing has been trained then.
+        DataError: a task's data cannot be had or read, or dumps are of other sentences.
+        ToolkitError: a training diverged.
+    """
+    parts = list(fractions) or [settings.evaluate.train_fraction]
+    checked = [(*pair, _representations(*pair, settings)) for pair in pairs]
+    plan = [_trainings(*one, settings, parts) for one in checked]
+    everything = [training for of_task in plan for training in of_task]
+    outcomes = {} if rerun else _taken(everything, store)
+    taken = len(outcomes)
+    pace = _Pace()
+    for training in everything:
+        if training.key in outcomes:
+            pace.add(training, load_run(outcomes[training.key].folder).results.get("seconds", 0.0))
+    missing = [training for training in everything if training.key not in outcomes]
+    total = len(missing)
+    logger.info("%d runs: %d taken from %s, %d to train%s", len(everything), taken, store, total, pace.left(missing))
+    for of_task in plan:
+        todo = [training for training in of_task if training.key not in outcomes]
+        prepared = prepare(todo[0].task, todo[0].splits, todo[0].source, settings) if todo else None
+        for training in todo:
+            if not rerun and (found := _taken([training], store)):
+                outcomes |= found  # another process has trained it meanwhile
+            else:
+                began = time.monotonic()
+                run = training.representation, training.settings, training.settings.evaluate.seed, store
+                outcomes[training.key] = run_seed(prepared, *run)
+                pace.add(training, time.monotonic() - began)
+            missing.remove(training)
+            logger.info("run %d of %d has ended%s", total - len(missing), total, pace.left(missing))
+    documents = [_document(of_task, outcomes) for of_task in plan]
+    return Grid(documents, [outcomes[training.key].folder.name for training in everything], taken)
+
+
+def _representations(task: Task, source: LayerSource, settings: Settings) -> list[Representation]:
+    check_supported(task, settings.evaluate)
+    try:
+        return representations_of(source, settings.evaluate)
+    except UsageError as error:
+        raise UsageError(f"task {task.name!r}: {error}") from None
+
+
+def _trainings(
+    task: Task,
+    source: LayerSource,
+    representations: Sequence[Representation],
+    settings: Settings,
+    fractions: Sequence[float],
+) -> list[Training]:
+    """Load a task's examples and return its runs, by fraction, representation and seed."""
+    chosen = settings.evaluate
+    embed = settings.embed.model_copy(update=dict(source.embed))
+    splits = task.load(settings.paths.data, cache_folder(settings))
+    logger.info("%s: %s", task.name, splits.description)
+    source.check(splits)
+    parts = splits.parts()
+    lengths = {name: sum(len(e.tokens) + len(e.second) for e in part) for name, part in parts.items()}
+    tokens = sum(lengths[name] for one in splits.rounds() for name in one.train)
+    found = []
+    for fraction in fractions:
+        evaluate = chosen.model_copy(update={"train_fraction": fraction})
+        own = settings.model_copy(update={"embed": embed, "evaluate": evaluate})
+        for representation in representations:
+            for seed in range(chosen.seed, chosen.seed + chosen.seeds):
+                of_run = own_settings(own, representation, seed)
+                found.append(Training(task, splits, source, representation, of_run, tokens * fraction))
+    return found
+
+
+def _taken(trainings: Sequence[Training], store: Path) -> dict[Key, Outcome]:
+    """Return what the newest finished run of each training gave, of those that have one with its predictions."""
+    asked = {training.key: training for training in trainings}
+    found: dict[Key, Outcome] = {}
+    for run in list_runs(store):
+        key = run.group, run.seed
+        if key not in asked or key in found or run.status != schema.DONE or not run.main_score or run.notes.archived:
+            continue
+        try:
+            found[key] = outcome_of(run.folder, asked[key].task.metric)
+        except FormatError as error:
+            logger.warning("%s is not taken: %s", run.id, error)
+    return found
+
+
+def _document(trainings: Sequence[Training], outcomes: Mapping[Key, Outcome]) -> dict[str, Any]:
+    first = trainings[0]
+    rows, comparisons = [], []
+    for fraction, of_fraction in groupby(trainings, lambda training: training.settings.evaluate.train_fraction):
+        sides = []
+        for _, seeds in groupby(of_fraction, lambda training: training.representation.mix):
+            group = list(seeds)
+            found = [outcomes[training.key] for training in group]
+            head = first.settings.evaluate.head
+            rows.append(row_of(group[0].representation, head, found) | {"train_fraction": fraction})
+            sides.append([summarise(outcome.folder) for outcome in found])
+        comparisons += [comparison_document(comparison) for comparison in compare_with(sides[0], sides[1:])]
+    return {
+        "task": first.task.name,
+        "metric": first.task.metric,
+        "data": first.splits.description,
+        "model": first.source.name,
+        "model_fingerprint": first.source.fingerprint,
+        "layers": first.source.n_layers,
+        "rows": rows,
+        "comparisons": comparisons,
+    }

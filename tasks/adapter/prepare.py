@@ -1,0 +1,55 @@
+"""What stands before every training: the task's examples, the layers of their sentences, what stands for a word."""
+
+import logging
+
+import numpy as np
+
+from tasks.adapter.cache import layer_cache
+from tasks.adapter.dataset import Dataset
+from tasks.adapter.features import LayerSource, features_of
+from tasks.adapter.representation import Representation, split_mixes
+from tasks.adapter.run import Prepared
+from tasks.task import Splits, Task
+from toolkit.config import Evaluate, Settings
+from toolkit.errors import UsageError
+
+logger = logging.getLogger(__name__)
+
+WEIGHED = ("learned", "gated")  # mixes of several layers
+
+
+def representations_of(source: LayerSource, chosen: Evaluate) -> list[Representation]:
+    """Return what the mixes that the settings name make of a source.
+
+    Raises:
+        UsageError: a mix is unknown or does not fit the source.
+    """
+    mixes, x_k = split_mixes(chosen.mix), chosen.x_k
+    if source.n_layers == 1 and x_k:
+        if "none" in mixes:
+            raise UsageError(f"mix 'none' leaves no vector: {source.name} holds one layer and no x_k; take --mix top")
+        weighed = next((mix for mix in mixes if mix in WEIGHED), None)
+        if weighed:
+            raise UsageError(f"mix {weighed!r} has nothing to weigh: {source.name} holds one layer; take --mix top")
+        logger.info("%s holds one layer, which is the mix: no x_k beside it", source.name)
+        x_k = False
+    if x_k and source.names[0] != "x_k":
+        logger.info("x_k of %s is its layer 0; --no-x-k leaves it out", source.name)
+    shape = (source.n_layers, source.width, source.directions, source.names)
+    return [Representation.parse(mix, x_k, *shape, place=chosen.mix_at) for mix in mixes]
+
+
+def prepare(task: Task, splits: Splits, source: LayerSource, settings: Settings) -> Prepared:
+    """Put a task's examples beside the layers of their sentences.
+
+    Raises:
+        DataError, FormatError: the source does not give the layers of these sentences.
+        UsageError: they need more room than the cache may take.
+    """
+    parts = splits.parts()
+    examples = [example for part in parts.values() for example in part]
+    sentences = [tokens for example in examples for tokens in example.sentences]
+    features = features_of(sentences, source, splits.fingerprint, layer_cache(settings))
+    borders = np.cumsum([len(part) for part in parts.values()])
+    rows = dict(zip(parts, np.split(np.arange(len(examples)), borders[:-1]), strict=True))
+    return Prepared(task, splits, source, Dataset.of(task, examples, features), rows)
