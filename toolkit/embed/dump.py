@@ -177,8 +177,7 @@ def index_of(file: Path) -> str:
 def _write(writer: DumpWriter, encoder: Encoder, file: Path, text: Survey, layers: str, dtype: str) -> None:
     """Encode what the dump lacks; only whole windows of the encoder are committed, so that resuming has the same."""
     pace = _Pace(text.tokens - writer.tokens)
-    with Progress("embedding", text.tokens, "tokens") as progress:
-        progress.advance(writer.tokens)
+    with Progress("embedding", text.tokens - writer.tokens, "tokens") as progress:
         for section in sections(tokens_of(file, writer.sentences), encoder.window_tokens):
             before = writer.tokens
             for embeddings in encoder.encode(section):
