@@ -63,6 +63,13 @@ class Dataset:
         lengths = self.features.lengths
         return lengths.reshape(-1, 2).max(1) if self.kind == "pair" else lengths
 
+    def tokens_of(self, rows: np.ndarray) -> np.ndarray:
+        """Return the places of all tokens of some examples."""
+        if self.kind == "pair":
+            rows = np.concatenate([2 * rows, 2 * rows + 1])
+        borders = zip(self.features.offsets[rows], self.features.offsets[rows + 1], strict=True)
+        return np.concatenate([np.arange(start, stop) for start, stop in borders])
+
     def batch(self, rows: np.ndarray) -> Batch:
         """Return layers, lengths, words and positions of some examples, of pairs all first sentences first."""
         if self.kind == "pair":

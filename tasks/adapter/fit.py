@@ -17,7 +17,7 @@ from toolkit.errors import ToolkitError
 
 logger = logging.getLogger(__name__)
 
-LENGTHS_ALIKE = 8  # tokens by which the sentences of a batch differ, about
+LENGTHS_ALIKE = 4  # tokens by which the sentences of a batch differ, about
 
 Mixes = dict[str, tuple[list[float], float]]
 

@@ -13,6 +13,7 @@ from toolkit.errors import DataError
 
 GRID = tuple(2.0**power for power in range(-2, 4))  # C, as SentEval takes it for scikit-learn
 ITERATIONS = 1000
+NEWTON_UP_TO = 2000  # weights: its steps are few, and each takes their number squared for every example
 NEVER = -1e4  # the score of a label that train does not have
 
 
@@ -38,7 +39,11 @@ def solved(
     if len(set(y.tolist())) == 1:
         raise DataError(f"all training examples have the label {data.labels[y[0]]!r}: there is nothing to tell apart")
     balanced = "balanced" if settings.class_weights == "balanced" else None
-    model = LogisticRegression(max_iter=ITERATIONS, class_weight=balanced, warm_start=True)
+    n_weights = x.shape[1] * max(1, len(set(y.tolist())) - 1)
+    solver = "newton-cholesky" if n_weights <= NEWTON_UP_TO else "lbfgs"  # to the same optimum
+    if solver == "newton-cholesky":
+        x = x.astype(np.float64)  # features that depend on each other would be singular in float32
+    model = LogisticRegression(solver=solver, max_iter=ITERATIONS, class_weight=balanced, warm_start=True)
     for strength in GRID:
         model.set_params(C=strength).fit(x, y)
         kernel, bias = (

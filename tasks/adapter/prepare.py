@@ -9,6 +9,7 @@ from tasks.adapter.dataset import Dataset
 from tasks.adapter.features import LayerSource, features_of
 from tasks.adapter.representation import Representation, split_mixes
 from tasks.adapter.run import Prepared
+from tasks.adapter.wordvectors import width_of, word_table
 from tasks.task import Splits, Task
 from toolkit.config import Evaluate, Settings
 from toolkit.errors import UsageError
@@ -24,8 +25,9 @@ def representations_of(source: LayerSource, chosen: Evaluate) -> list[Representa
     Raises:
         UsageError: a mix is unknown or does not fit the source.
     """
-    mixes, x_k = split_mixes(chosen.mix), chosen.x_k
-    if source.n_layers == 1 and x_k:
+    mixes, x_k, x_k_width = split_mixes(chosen.mix), chosen.x_k, width_of(chosen)
+    names = ("x_k", source.names[1]) if x_k_width else source.names
+    if source.n_layers == 1 and x_k and not x_k_width:
         if "none" in mixes:
             raise UsageError(f"mix 'none' leaves no vector: {source.name} holds one layer and no x_k; take --mix top")
         weighed = next((mix for mix in mixes if mix in WEIGHED), None)
@@ -33,10 +35,10 @@ def representations_of(source: LayerSource, chosen: Evaluate) -> list[Representa
             raise UsageError(f"mix {weighed!r} has nothing to weigh: {source.name} holds one layer; take --mix top")
         logger.info("%s holds one layer, which is the mix: no x_k beside it", source.name)
         x_k = False
-    if x_k and source.names[0] != "x_k":
+    if x_k and names[0] != "x_k":
         logger.info("x_k of %s is its layer 0; --no-x-k leaves it out", source.name)
-    shape = (source.n_layers, source.width, source.directions, source.names)
-    return [Representation.parse(mix, x_k, *shape, place=chosen.mix_at) for mix in mixes]
+    shape = (source.n_layers, source.width, source.directions, names, x_k_width, chosen.mix_at)
+    return [Representation.parse(mix, x_k, *shape) for mix in mixes]
 
 
 def prepare(task: Task, splits: Splits, source: LayerSource, settings: Settings) -> Prepared:
@@ -44,7 +46,7 @@ def prepare(task: Task, splits: Splits, source: LayerSource, settings: Settings)
 
     Raises:
         DataError, FormatError: the source does not give the layers of these sentences.
-        UsageError: they need more room than the cache may take.
+        UsageError: they need more room than the cache may take, or a file of word vectors has none of the words.
     """
     parts = splits.parts()
     examples = [example for part in parts.values() for example in part]
@@ -52,4 +54,6 @@ def prepare(task: Task, splits: Splits, source: LayerSource, settings: Settings)
     features = features_of(sentences, source, splits.fingerprint, layer_cache(settings))
     borders = np.cumsum([len(part) for part in parts.values()])
     rows = dict(zip(parts, np.split(np.arange(len(examples)), borders[:-1]), strict=True))
-    return Prepared(task, splits, source, Dataset.of(task, examples, features), rows)
+    directions = source.directions if source.names[0] == "x_k" and source.n_layers > 1 else 0
+    table = word_table(settings.evaluate, sentences, features, directions)
+    return Prepared(task, splits, source, Dataset.of(task, examples, features), rows, table)

@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 
 from toolkit.bilm.backend import tf
-from toolkit.bilm.compiled import compiled
+from toolkit.bilm.compiled import compiled, product_dtype
 from toolkit.bilm.lstm import gates
 
 SHORTEST, ROWS = 16, 32
@@ -26,6 +26,7 @@ class BiLSTM(tf.keras.layers.Layer):
     Call arguments:
         x: float32 [B, T, F].
         lengths: int32 [B], true tokens; the backward direction starts at the last one.
+        training: multiplies the inputs in bfloat16 where the hardware does that faster; scores stay float32.
 
     Returns (of a call):
         float32 [B, T, 2H], forward states first; anything at padding.
@@ -48,19 +49,25 @@ class BiLSTM(tf.keras.layers.Layer):
     def _weight(self, name: str, value: np.ndarray) -> tf.Variable:
         return self.add_weight(shape=value.shape, name=name, initializer=lambda shape, dtype: tf.constant(value, dtype))
 
-    def call(self, x: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+    def call(self, x: tf.Tensor, lengths: tf.Tensor, training: bool = False) -> tf.Tensor:
         """Run both directions; arguments as in the class."""
         rows, time = tf.shape(x)[0], tf.shape(x)[1]
         more_rows, more_time = -rows % ROWS, _power_of_two(time) - time
         x = tf.transpose(x, [1, 0, 2])
         both = zip((x, tf.reverse_sequence(x, lengths, 0, 1)), self.kernels, self.biases, strict=True)
         padding = [[0, more_time], [0, more_rows], [0, 0]]  # behind the product, which is most of the work
-        entering = [tf.pad(tf.tensordot(part, kernel, 1) + bias, padding) for part, kernel, bias in both]
+        dtype = product_dtype("auto") if training else tf.float32
+        entering = [tf.pad(_product(part, kernel, dtype) + bias, padding) for part, kernel, bias in both]
         weights = [tf.convert_to_tensor(weight) for weight in self.recurrences]
         forward, backward = (
             tf.transpose(states[:time, :rows], [1, 0, 2]) for states in _recur(time, *entering, *weights)
         )
         return tf.concat([forward, tf.reverse_sequence(backward, lengths, 1)], -1)
+
+
+def _product(x: tf.Tensor, kernel: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    kernel = tf.cast(tf.convert_to_tensor(kernel), dtype)
+    return tf.cast(tf.tensordot(tf.cast(x, dtype), kernel, 1), tf.float32)
 
 
 def _power_of_two(time: tf.Tensor) -> tf.Tensor:

@@ -17,6 +17,7 @@ from tasks.adapter.fraction import part_of
 from tasks.adapter.gates import distribution, gates_of_tokens
 from tasks.adapter.head import find_head
 from tasks.adapter.representation import Representation
+from tasks.adapter.wordvectors import WordTable
 from tasks.task import Example, Round, Splits, Task
 from toolkit.config import Evaluate, Settings
 from toolkit.progress import Progress
@@ -37,6 +38,7 @@ class Prepared:
         source: what gives the layers.
         data: all examples, the parts one behind the other.
         rows: the rows of each part, by its name.
+        table: vectors that stand for x_k; None where it is the model's own.
     """
 
     task: Task
@@ -44,6 +46,7 @@ class Prepared:
     source: LayerSource
     data: Dataset
     rows: dict[str, np.ndarray]
+    table: WordTable | None = None
 
     @property
     def examples(self) -> list[Example]:
@@ -106,7 +109,9 @@ def run_seed(prepared: Prepared, representation: Representation, settings: Setti
         "labels": list(task.labels),
         "model": source.name,
         "layers": source.n_layers,
+        "source_state": source.state,
         "data": prepared.splits.description,
+        **({} if prepared.table is None else {"word_vectors": prepared.table.coverage}),
     }
     with RunWriter.start(
         store,
@@ -184,8 +189,12 @@ def _train(
     train: np.ndarray,
     watch: Watch,
 ) -> Trained:
-    task, data = prepared.task, prepared.data
-    classifier = Classifier(representation, find_head(own.head), len(task.labels), own, seed, task.kind)
+    task, data, table = prepared.task, prepared.data, prepared.table
+    of_table = ()
+    if table is not None:
+        data = data.with_words(table.words_known(data.tokens_of(train)))
+        of_table = table.start(seed), table.trained
+    classifier = Classifier(representation, find_head(own.head), len(task.labels), own, seed, task.kind, *of_table)
     rows = {"dev": prepared.rows[one.dev], "test": prepared.rows[one.test]}
     equal = [1 / representation.n_layers] * representation.n_layers
     start = {place: (equal, 1.0) for place in representation.places}
@@ -197,7 +206,7 @@ def _train(
 def _predictions(
     prepared: Prepared, split: str, rows: np.ndarray, probabilities: list[np.ndarray], answers: np.ndarray
 ) -> pd.DataFrame:
-    examples, all_examples = [], prepared.examples
+    all_examples = prepared.examples
     examples = [all_examples[row] for row in rows]
     # Of tags it is the probability of each token's answer that is kept: all of them would fill a disk.
     kept = [p.max(-1) for p in probabilities] if prepared.task.kind == "tagging" else probabilities

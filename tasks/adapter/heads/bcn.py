@@ -41,7 +41,7 @@ class BCN(Head):
     ) -> tf.Tensor:
         """Score sentences or pairs; arguments as in `Head`."""
         lengths = tf.reduce_sum(tf.cast(mask, tf.int32), 1)
-        encoded = self.encoder(self.layer(self.dropout(vectors, training=training)), lengths)
+        encoded = self.encoder(self.layer(self.dropout(vectors, training=training)), lengths, training=training)
         encoded = tf.where(mask[..., None], encoded, 0.0)
         other, other_mask = encoded, mask
         if self.kind == "pair":  # each sentence attends to its mate
@@ -49,7 +49,7 @@ class BCN(Head):
         affinity = tf.where(other_mask[:, None], tf.matmul(encoded, other, transpose_b=True), encoded.dtype.min)
         context = tf.matmul(tf.nn.softmax(affinity), other)
         together = tf.concat([encoded, encoded - context, encoded * context], -1)
-        states = beside(self.integrator(together, lengths), behind)
+        states = beside(self.integrator(together, lengths, training=training), behind)
         pooled = self._pooled(states, mask)
         x = tf.concat(tf.split(pooled, 2), -1) if self.kind == "pair" else pooled
         for dropout, layer in zip(self.between, self.maxout, strict=False):

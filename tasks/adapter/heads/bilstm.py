@@ -20,7 +20,7 @@ class BiLSTMHead(Head):
     def states(self, vectors: tf.Tensor, mask: tf.Tensor, behind: tf.Tensor | None, training: bool) -> tf.Tensor:
         """Return the states of the tokens, [B, T, 2H], with `behind` beside them."""
         lengths = tf.reduce_sum(tf.cast(mask, tf.int32), 1)
-        return beside(self.lstm(self.dropout(vectors, training=training), lengths), behind)
+        return beside(self.lstm(self.dropout(vectors, training=training), lengths, training=training), behind)
 
     def call(
         self,
