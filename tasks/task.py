@@ -177,6 +177,11 @@ class Task:
     folds: int = 0
     repeated: Mapping[str, int] = field(default_factory=dict)
 
+    @property
+    def part_names(self) -> tuple[str, ...]:
+        """The names of `Splits.parts`, before the data is there."""
+        return tuple(f"fold-{number}" for number in range(1, self.folds + 1)) or ("train", "dev", "test")
+
     def find(self, data: Path | None, cache: Path) -> Path | None:
         """Return where the data lies, None where it is nowhere yet."""
         return next((path for place, _ in self.places if (path := place.find(data, cache))), None)

@@ -50,7 +50,9 @@ class LayerCache:
         with self._locked(f".{key}{LOCK}"):
             found = read(path) if path.is_dir() else None
             if found is None:
-                self._make_room(size, key)
+                if path.is_dir():
+                    remove_folder(path)
+                self._make_room(size)
                 with room_for(path, size), atomic_folder(path) as temporary:
                     write(temporary)
                 found = read(path)
@@ -67,31 +69,37 @@ class LayerCache:
                 continue
         return sorted(found, key=lambda entry: entry[2])
 
-    def clear(self) -> tuple[int, int]:
-        """Remove all folders; return how many there were and their bytes."""
-        entries = self.entries()
-        for key, _, _ in entries:
-            remove_folder(self.folder / key)
+    def clear(self) -> None:
+        """Remove all folders but those that a process is writing or opening right now."""
+        for key, _, _ in self.entries():
+            self._remove(key)
         if self.folder.is_dir():
             sweep(self.folder)
-        return len(entries), sum(size for _, size, _ in entries)
 
-    def _make_room(self, size: int, damaged: str) -> None:
+    def _make_room(self, size: int) -> None:
         if size > self.limit:
             raise UsageError(
                 f"the layers need {size:,} bytes, and the cache may hold {self.limit:,}: raise paths.cache_bytes"
             )
         with self._locked(LOCK):
-            if (self.folder / damaged).exists():
-                remove_folder(self.folder / damaged)
             entries = self.entries()
             held = sum(held for _, held, _ in entries)
             for key, freed, _ in entries:
                 if held + size <= self.limit:
                     break
-                logger.info("%s/%s, %s bytes, is removed to make room for new layers", self.folder, key, f"{freed:,}")
-                remove_folder(self.folder / key)
-                held -= freed
+                if self._remove(key):
+                    logger.info("%s/%s, %s bytes, has made room for new layers", self.folder, key, f"{freed:,}")
+                    held -= freed
+
+    def _remove(self, key: str) -> bool:
+        """Remove a folder, unless a process is in the middle of `get` with it."""
+        with (self.folder / f".{key}{LOCK}").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            remove_folder(self.folder / key)
+            return True
 
     @contextmanager
     def _locked(self, name: str) -> Iterator[None]:
@@ -109,6 +117,16 @@ class LayerCache:
 def layer_cache(settings: Settings) -> LayerCache:
     """Return the cache that the settings name."""
     return LayerCache(cache_folder(settings) / "layers", settings.paths.cache_bytes)
+
+
+def cache_report(cache: LayerCache, clear: bool) -> tuple[dict[str, Any], str]:
+    """Return what a cache holds, as a JSON document and as a sentence; clear it where that is asked."""
+    sizes = [size for _, size, _ in cache.entries()]
+    document = {"folder": str(cache.folder), "entries": len(sizes), "bytes": sum(sizes), "limit": cache.limit}
+    held = f"{len(sizes)} sets of sentences, {sum(sizes):,} bytes of at most {cache.limit:,} (paths.cache_bytes)"
+    if clear:
+        cache.clear()
+    return document | {"cleared": clear}, f"{cache.folder}: {held}{', removed' if clear else ''}"
 
 
 def _size(folder: Path) -> int:

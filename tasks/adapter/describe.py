@@ -4,20 +4,24 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolkit.runs.describe import columns
+from toolkit.runs.describe_table import table_text
+from toolkit.runs.table import ScoreTable
 
 HEADER = ("TASK", "MIX", "VECTOR", "HEAD", "SEEDS", "DEV", "TEST", "± SEEDS", "± EXAMPLES", "N", "LAYERS", "GAMMA")
 
 
-def evaluation_text(documents: Sequence[Mapping[str, Any]]) -> str:
-    """Return the table of all tasks, what its columns mean, and the paired comparisons.
+def evaluation_text(documents: Sequence[Mapping[str, Any]], table: ScoreTable) -> str:
+    """Return each configuration with its mix, the paired comparisons, and at the end the table of scores.
 
     Args:
-        documents: of `tasks.adapter.evaluate.evaluate`.
+        documents: of `tasks.adapter.grid.run_grid`.
+        table: of all their runs.
     """
     rows = [HEADER, *(_row(document["task"], row) for document in documents for row in document["rows"])]
     blocks = [columns(rows), "\n".join(_notes(documents))]
-    blocks += [f"{d['task']}: {c['sentence']}" for d in documents for c in d["comparisons"]]
-    return "\n\n".join(blocks)
+    sentences = [f"{d['task']}: {c['sentence']}" for d in documents for c in d["comparisons"]]
+    blocks += ["\n".join(sentences)] if sentences else []
+    return "\n\n".join([*blocks, table_text(table)])
 
 
 def _row(task: str, row: Mapping[str, Any]) -> tuple[str, ...]:

@@ -7,6 +7,27 @@ from collections.abc import Sequence
 import numpy as np
 
 from tasks.task import Example, share
+from toolkit.errors import UsageError
+
+
+def fractions_of(text: str | None) -> list[float]:
+    """Read a comma-separated list of fractions; None gives none.
+
+    Raises:
+        UsageError: one is no number above 0 and at most 1, or stands twice.
+    """
+    found: list[float] = []
+    for part in text.split(",") if text is not None else ():
+        try:
+            fraction = float(part)
+        except ValueError:
+            fraction = math.nan
+        if not 0 < fraction <= 1:
+            raise UsageError(f"train fraction {part.strip()!r} in {text!r}: give numbers above 0, at most 1")
+        if fraction in found:
+            raise UsageError(f"the train fraction {fraction:g} stands twice in {text!r}")
+        found.append(fraction)
+    return found
 
 
 def part_of(examples: Sequence[Example], rows: np.ndarray, fraction: float, seed: int) -> np.ndarray:

@@ -97,7 +97,8 @@ def run_grid(
     """Evaluate every mix, part of the training examples and seed on every task, one training at a time.
 
     A run that has ended well in the store, of the same settings, task, data, model and seed, is taken and not trained
-    again; so a grid that was killed goes on with what is missing. Archived runs are not taken.
+    again; so a grid that was killed goes on with what is missing. Archived runs are not taken. Two processes with the
+    same grid share the work only as far as one finds what the other has finished.
 
     Args:
         pairs: tasks, each with what gives its layers.
@@ -184,6 +185,8 @@ def _taken(trainings: Sequence[Training], store: Path) -> dict[Key, Outcome]:
         key = run.group, run.seed
         if key not in asked or key in found or run.status != schema.DONE or not run.main_score or run.notes.archived:
             continue
+        if load_run(run.folder).manifest["extra"].get("source_state") != asked[key].source.state:
+            continue  # dumps of the same name and fingerprint with other vectors, or states that were made otherwise
         try:
             found[key] = outcome_of(run.folder, asked[key].task.metric)
         except FormatError as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tasks.adapter import evaluate as module
+from tasks.adapter import run as module
 from tasks.adapter.cache import LayerCache
 from tasks.adapter.classifier import Classifier
 from tasks.adapter.describe import evaluation_text
@@ -25,7 +25,9 @@ from toolkit.config import Evaluate, Settings
 from toolkit.embed.encoder import Encoder
 from toolkit.errors import FormatError, UsageError
 from toolkit.runs.compare import compare_runs
+from toolkit.runs.describe_table import table_text
 from toolkit.runs.reader import list_runs, load_run, read_layers, read_metrics, read_predictions, summarise
+from toolkit.runs.table import runs_for_table, score_table
 from toolkit.stats import bootstrap_interval, t_interval
 
 LABELS = {"0": "negative", "1": "positive"}
@@ -212,11 +214,14 @@ def test_comparison_is_that_of_toolkit_compare(evaluated):
     expected = compare_runs(*sides)
     assert comparison["sentence"] == expected.sentence
     assert comparison["n"] == 60
-    assert expected.sentence in evaluation_text([document])
+    table = score_table(runs_for_table(store))
+    assert expected.sentence in evaluation_text([document], table)
+    assert evaluation_text([document], table).endswith(table_text(table))
 
 
 def test_table_says_what_its_figures_are(evaluated):
-    text = evaluation_text([evaluated[0]])
+    document, store, _ = evaluated
+    text = evaluation_text([document], score_table(runs_for_table(store)))
     assert "[x_k 8; ELMo 16] -> 24" in text
     assert "t interval" in text and "bootstrap" in text
     assert "toy-none-linear" in text and "toy-learned-linear" in text

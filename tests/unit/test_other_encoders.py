@@ -131,8 +131,8 @@ def test_the_dashboard_draws_runs_of_encoders_with_other_numbers_of_layers(
     for part in PARTS:
         write_dump(Path(f"text/{part}.txt"), Path(f"one/{part}.h5"), layer=0)
     five, one = (
-        document(f"toolkit evaluate --task sst2 --embeddings {name} --mix learned {QUICK}")["rows"][0]["runs"][0]
-        for name in ("vectors", "one")
+        document(f"toolkit evaluate --task sst2 --embeddings {name} --mix {mix} {QUICK}")["rows"][0]["runs"][0]
+        for name, mix in (("vectors", "learned"), ("one", "top"))
     )
     document("toolkit senses index --embeddings vectors/dev.hdf5 --sentences text/dev.txt --words film --name f")
     for page in ("compare.py", "run_detail.py", "senses.py"):
@@ -146,25 +146,26 @@ def test_one_layer_is_its_own_mix_without_x_k(workplace: Path):
     for part in PARTS:
         write_dump(Path(f"text/{part}.txt"), Path(f"one/{part}.h5"), layer=0)
     line = "toolkit evaluate --task sst2 --embeddings one/{split}.h5"
-    (row,) = document(f"{line} --mix learned {QUICK}")["rows"]
+    (row,) = document(f"{line} --mix top {QUICK}")["rows"]
     assert (row["representation"], row["x_k"], row["layer_weights"]) == ("[mix 12] -> 12", False, [1.0])
     assert load_run(Path("runs") / row["runs"][0]).settings["evaluate.x_k"] is False
     assert "holds one layer" in refusal(f"{line} --mix none")
+    assert "task 'sst2': mix 'learned' has nothing to weigh" in refusal(f"{line} --mix top,learned")
     assert "layers 0 to 0" in refusal(f"{line} --mix layer:1")
 
 
 def test_vectors_of_changed_files_are_never_taken_from_the_cache(workplace: Path):
     line = f"toolkit evaluate --task sst2 --embeddings vectors --mix top {QUICK}"
     first = document(line)["rows"][0]
-    assert len(list(Path("cache/layers").iterdir())) == 1
+    assert len(list(Path("cache/layers").glob("[!.]*"))) == 1
     document(line)
-    assert len(list(Path("cache/layers").iterdir())) == 1
+    assert len(list(Path("cache/layers").glob("[!.]*"))) == 1
     for part in PARTS:
         with h5py.File(f"vectors/{part}.hdf5", "r+") as file:
             for name in file:
                 file[name][()] = 0
     assert document(line)["rows"][0]["test"] < 0.7 < first["test"]
-    assert len(list(Path("cache/layers").iterdir())) == 2
+    assert len(list(Path("cache/layers").glob("[!.]*"))) == 2
 
 
 def test_dumps_of_other_sentences_are_refused_in_one_line(workplace: Path):

@@ -38,3 +38,14 @@ def register(app: typer.Typer) -> None:
 
         document = obtain(name, settings.paths.data, cache_folder(settings), settings.paths.tasks)
         return Report(document, obtained_text(document))
+
+    @command(group, "cache", ("toolkit data cache", "toolkit data cache --clear --json"))
+    def cache(
+        session: Session,
+        clear: Annotated[bool, typer.Option("--clear", help="Remove the encoded sentences.")] = False,
+    ) -> Report:
+        """Say what the encoded sentences of tasks take on the disk; they can be made again at any time."""
+        settings = session.settings().settings
+        from tasks.adapter.cache import cache_report, layer_cache
+
+        return Report(*cache_report(layer_cache(settings), clear))

@@ -9,7 +9,8 @@ from toolkit.cli.frame import Report, Session, command
 
 EXAMPLES = (
     "toolkit evaluate --task sst2 --model model --mix none,learned --head linear --data data --set evaluate.epochs=1",
-    "toolkit evaluate --task sst2 --model model --mix top --data data --set evaluate.epochs=1 --json",
+    "toolkit evaluate --task sst2 --model model --mix top --train-fraction 0.5,1 --data data "
+    "--set evaluate.epochs=1 --format markdown -o table.md",
 )
 
 
@@ -32,25 +33,48 @@ def register(app: typer.Typer) -> None:
         ] = None,
         mix: Annotated[
             str | None,
-            typer.Option(help="none, layer:j, top, average, fixed:w0,w1,… or learned; several with commas between."),
+            typer.Option(
+                help="none, layer:j, top, average, fixed:w0,w1,…, learned, gated or concat; several with commas."
+            ),
         ] = None,
-        head: Annotated[str | None, typer.Option(help="The classifier: bilstm or linear.")] = None,
+        head: Annotated[
+            str | None, typer.Option(help="The classifier: bilstm, bcn, cnn, linear, pair or tagger.")
+        ] = None,
         x_k: Annotated[bool | None, typer.Option("--x-k/--no-x-k", help="Token vectors beside the mix.")] = None,
         seeds: Annotated[int | None, typer.Option(help="Runs a mix, with seeds one behind the other.")] = None,
+        train_fraction: Annotated[
+            str | None,
+            typer.Option(help="Share of the training examples, above 0, at most 1; several with commas: a curve."),
+        ] = None,
+        rerun: Annotated[
+            bool, typer.Option("--rerun", help="Train anew what the store holds finished runs of.")
+        ] = False,
+        layout: Annotated[
+            str, typer.Option("--format", help="Of the table: terminal, csv (a line a score), markdown or latex.")
+        ] = "terminal",
+        out: Annotated[Path | None, typer.Option("-o", "--out", help="Write the table to this file.")] = None,
         data: Annotated[Path | None, typer.Option(help="Folder of task data that you have; the file, for csv.")] = None,
         text_column: Annotated[str | None, typer.Option(help="Of csv data; default: text.")] = None,
         label_column: Annotated[str | None, typer.Option(help="Of csv data; default: label.")] = None,
         split_column: Annotated[str | None, typer.Option(help="Of csv data: train, dev or test a row.")] = None,
     ) -> Report:
-        """Train a classifier on the frozen layers of a model, score it, and compare representations of the words."""
+        """Train classifiers on the frozen layers of a model, score them, and compare representations of the words.
+
+        One training at a time: every mix and seed on every task, for as many as are named. Finished runs of the same
+        settings, data, model and seed are taken from the run store, so the same command goes on after a kill.
+        """
         settings = session.settings(
             evaluate__mix=mix, evaluate__head=head, evaluate__x_k=x_k, evaluate__seeds=seeds, paths__data=data
         ).settings
+        from tasks.adapter.fraction import fractions_of
         from tasks.adapter.supported import check_supported
         from tasks.own_data import Columns, chosen_tasks
         from toolkit.embed.models import resolve_model
         from toolkit.errors import UsageError
+        from toolkit.runs.describe_table import check_layout
 
+        check_layout(layout)
+        fractions = fractions_of(train_fraction)
         chosen = chosen_tasks(task, Columns.given(text_column, label_column, split_column), settings)
         for one in chosen:
             check_supported(one, settings.evaluate)
@@ -65,10 +89,21 @@ def register(app: typer.Typer) -> None:
         else:
             from tasks.adapter.dumps import source_of_dumps
 
-            sources = [source_of_dumps(embeddings, one) for one in chosen]
+            sources = [source_of_dumps(embeddings, one, one.part_names) for one in chosen]
         from tasks.adapter.describe import evaluation_text
-        from tasks.adapter.evaluate import evaluate
+        from tasks.adapter.grid import run_grid
+        from toolkit.files import write_text
+        from toolkit.runs.describe_table import table_document, table_text
+        from toolkit.runs.table import runs_for_table, score_table
 
-        pairs = zip(chosen, sources, strict=True)
-        documents = [evaluate(one, source, settings, settings.paths.runs) for one, source in pairs]
-        return Report(documents[0] if len(documents) == 1 else documents, evaluation_text(documents))
+        grid = run_grid(list(zip(chosen, sources, strict=True)), settings, settings.paths.runs, fractions, rerun)
+        found = score_table(runs_for_table(settings.paths.runs, grid.runs))
+        document = grid.documents[0] if len(grid.documents) == 1 else {"tasks": grid.documents}
+        document |= {"table": table_document(found), "taken": grid.taken}
+        if out is not None:
+            write_text(out, table_text(found, layout) + "\n")
+            return Report(
+                document | {"output": str(out)}, f"{evaluation_text(grid.documents, found)}\n\n{out}: written"
+            )
+        text = evaluation_text(grid.documents, found) if layout == "terminal" else table_text(found, layout)
+        return Report(document, text)

@@ -11,6 +11,7 @@ from toolkit.errors import UsageError, did_you_mean
 from toolkit.runs.describe import SHARES, columns, in_display_units, number
 from toolkit.runs.table import BEST, EMPTY, EQUAL, UNTESTED, Cell, Column, Row, ScoreTable
 
+LAYOUTS = ("terminal", "csv", "markdown", "latex")
 HEADER = ("MIX", "HEAD", "MODEL", "SETTINGS")
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -71,13 +72,21 @@ def table_text(table: ScoreTable, layout: str = "terminal") -> str:
     Raises:
         UsageError: there is no such layout.
     """
-    layouts = {"terminal": _terminal, "csv": _csv, "markdown": _markdown, "latex": _latex}
-    if layout not in layouts:
-        raise UsageError(f"no table format {layout!r}: {did_you_mean(layout, layouts)}")
+    check_layout(layout)
     if not table.rows and layout != "csv":
         lines = [*table.notes, "No evaluate run; `toolkit evaluate --help` shows how to make the first."]
         return "\n".join(f"% {line}" if layout == "latex" else line for line in lines)
-    return layouts[layout](table)
+    return {"terminal": _terminal, "csv": _csv, "markdown": _markdown, "latex": _latex}[layout](table)
+
+
+def check_layout(layout: str) -> None:
+    """Refuse a layout that `table_text` does not have.
+
+    Raises:
+        UsageError: there is no such layout; the message names the nearest.
+    """
+    if layout not in LAYOUTS:
+        raise UsageError(f"no table format {layout!r}: {did_you_mean(layout, LAYOUTS)}")
 
 
 def table_document(table: ScoreTable) -> dict[str, Any]:
