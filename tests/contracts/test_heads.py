@@ -74,8 +74,8 @@ def test_a_graph_gives_what_eager_gives(classifier):
     np.testing.assert_allclose(graph(sentences(), LENGTHS), classifier(sentences(), LENGTHS), atol=1e-5)
 
 
-@pytest.mark.parametrize("mix", ["learned", "gated"])
-@pytest.mark.parametrize(("head", "kind", "place"), [(*case, p) for case in CASES for p in ("input", "both")])
+@pytest.mark.parametrize(("place", "mix"), [("input", "learned"), ("both", "gated")])
+@pytest.mark.parametrize(("head", "kind"), CASES)
 def test_a_gradient_reaches_every_weight(head, kind, place, mix):
     if place == "both" and not find_head(head).has_output:
         pytest.skip("no states for a mix at the output")

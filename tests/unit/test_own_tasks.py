@@ -12,7 +12,7 @@ from tasks.catalogue import catalogue
 from tasks.own_data import Columns, chosen_tasks, own_task
 from tasks.registry import all_tasks, discover, find_task
 from tasks.task import Splits, Task
-from toolkit.config import Settings, Text
+from toolkit.config import Evaluate, Settings, Text
 from toolkit.errors import DataError, ToolkitError, UsageError
 
 WORDS = ("the", "bank", "river", "money", "was", "good")
@@ -160,12 +160,17 @@ def test_options_of_the_table_go_with_csv_alone(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "message"),
-    [("wic", "pairs of sentences"), ("ud_pos", "a label for each token"), ("mr", "10 folds"), ("cola", "matthews")],
+    ("name", "keys", "message"),
+    [
+        ("wic", {"head": "bilstm"}, "about pairs of sentences, not for head 'bilstm': use bcn, linear, pair"),
+        ("ud_pos", {"head": "cnn"}, "about a label for each token, not for head 'cnn': use linear, tagger"),
+        ("sst2", {"head": "tagger"}, "about single sentences"),
+        ("sst2", {"head": "linear", "mix_at": "both"}, "no states for a mix at its output"),
+    ],
 )
-def test_task_that_no_head_takes_is_refused_in_one_line(name, message):
-    with pytest.raises(UsageError, match=f"task '{name}' cannot be evaluated yet: .*{message}"):
-        check_supported(find_task(name))
+def test_head_that_does_not_take_a_task_is_refused_in_one_line(name, keys, message):
+    with pytest.raises(UsageError, match=message):
+        check_supported(find_task(name), Evaluate(**keys))
 
 
 OWN = """
