@@ -124,6 +124,8 @@ def run_seed(prepared: Prepared, representation: Representation, settings: Setti
         extra,
     ) as run:
         began = time.monotonic()
+        if representation.learned:
+            logger.info("%s: %s mix: equal weights, untrained", name, representation.mix)
         trainings = _rounds(prepared, representation, own, seed, run, name)
         rows = {split: np.concatenate([t.rows[split] for t in trainings]) for split in REPORTED}
         found = {split: [p for t in trainings for p in t.probabilities[split]] for split in REPORTED}
@@ -139,7 +141,7 @@ def run_seed(prepared: Prepared, representation: Representation, settings: Setti
         result["seconds"] = round(time.monotonic() - began, 1)
         run.results({"metrics": metrics, "mixes": mixes, **result})
     logger.info("%s: %s", name, _sentence(trainings, metrics, result["seconds"]))
-    for line in _mix_lines(trainings, mixes) if representation.learned else ():
+    for line in _mix_lines(trainings, mixes, result.get("gates", {})) if representation.learned else ():
         logger.info("%s: %s", name, line)
     return Outcome(run.folder, task.metric, {split: data.gold[rows[split]] for split in REPORTED}, answers, mixes)
 
@@ -281,10 +283,16 @@ def _sentence(trainings: list[Trained], metrics: list[dict[str, Any]], seconds: 
     return f"dev {dev:.1f} ({how}), test {test:.1f}, {seconds:.0f} s"
 
 
-def _mix_lines(trainings: list[Trained], mixes: Mixes) -> list[str]:
+def _mix_lines(trainings: list[Trained], mixes: Mixes, gates: dict[str, Any]) -> list[str]:
     lines = []
     for place, (weights, gamma) in mixes.items():
         before = " ".join(f"{weight:.2f}" for weight in trainings[0].start[place][0])
         after = " ".join(f"{weight:.2f}" for weight in weights)
         lines.append(f"mix at the {place}: {before} (equal weights, untrained) -> {after}, gamma 1.00 -> {gamma:.2f}")
+    for place, found in gates.items():
+        low, high = ([f"{value:.2f}" for value in found["quantiles"][percent]] for percent in ("5", "95"))
+        spread = ", ".join(
+            f"layer {layer} {' to '.join(pair)}" for layer, pair in enumerate(zip(low, high, strict=True))
+        )
+        lines.append(f"gates at the {place}, 90 % of {found['tokens']:,} test tokens: {spread}")
     return lines

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tasks.adapter.classifier import Classifier
 from tasks.adapter.head import find_head
+from tasks.adapter.mixing import GatedMix
 from tasks.adapter.representation import Representation, split_mixes
 from toolkit.bilm.backend import tf
 from toolkit.config import Evaluate
@@ -113,6 +114,39 @@ def test_x_k_stands_in_front_of_the_mix_and_is_the_first_half_of_layer_0(mix):
     np.testing.assert_allclose(both[..., WIDTH // 2 :], vectors(mix, False, layers), atol=1e-6)
 
 
+def test_concat_puts_all_layers_side_by_side():
+    layers = layers_of()
+    np.testing.assert_array_equal(vectors("concat", False, layers), layers.reshape(2, 5, LAYERS * WIDTH))
+
+
+def test_gated_mix_starts_as_the_average_and_then_weighs_each_token():
+    layers, mix = layers_of(), GatedMix(LAYERS, 0.5)
+    np.testing.assert_allclose(mix(tf.constant(layers)), layers.mean(2), atol=1e-6)
+    kernel = np.random.default_rng(4).normal(size=(LAYERS * WIDTH, LAYERS))
+    mix.gate.set_weights([kernel, np.zeros(LAYERS)])
+    mix.gamma.assign(2.0)
+    scores = np.exp(layers.reshape(2, 5, -1) @ kernel)
+    expected = 2 * np.einsum("btlw,btl->btw", layers, scores / scores.sum(-1, keepdims=True))
+    np.testing.assert_allclose(mix(tf.constant(layers)), expected, atol=1e-4)
+    assert float(sum(mix.losses)) == pytest.approx(0.5 * (kernel**2).sum(), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("place", "text"), [("output", "[x_k 4] -> 4, output [ELMo 8]"), ("both", "[x_k 4; ELMo 8] -> 12, output [ELMo 8]")]
+)
+def test_a_mix_may_stand_at_the_output_with_weights_of_its_own(place, text):
+    representation = Representation.parse("learned", True, LAYERS, WIDTH, place=place)
+    assert representation.shape_text == text
+    classifier = Classifier(representation, find_head("bilstm"), 2, Evaluate(hidden=3), seed=1)
+    assert len(set(map(id, classifier.mixes.values()))) == len(representation.places)
+    before = classifier(layers_of(), np.array([5, 2], np.int32)).numpy()
+    classifier.mixes["output"].gamma.assign(-3.0)
+    assert np.abs(classifier(layers_of(), np.array([5, 2], np.int32)) - before).max() > 1e-3
+    assert classifier.weights_by_place()["output"][1] == -3
+    with pytest.raises(UsageError, match="leaves the input without a vector"):
+        Representation.parse("learned", False, LAYERS, WIDTH, place="output")
+
+
 def test_none_is_x_k_alone():
     layers = layers_of()
     np.testing.assert_array_equal(vectors("none", True, layers), layers[:, :, 0, : WIDTH // 2])
@@ -132,6 +166,8 @@ def test_a_forward_model_has_its_token_vector_once():
         ("learned", True, "[x_k 128; ELMo 256] -> 384"),
         ("none", True, "[x_k 128] -> 128"),
         ("top", False, "[ELMo 256] -> 256"),
+        ("concat", True, "[x_k 128; ELMo 768] -> 896"),
+        ("gated", False, "[ELMo 256] -> 256"),
     ],
 )
 def test_shape_text_says_what_stands_where(mix, x_k, text):

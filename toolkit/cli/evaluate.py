@@ -41,6 +41,11 @@ def register(app: typer.Typer) -> None:
             str | None, typer.Option(help="The classifier: bilstm, bcn, cnn, linear, pair or tagger.")
         ] = None,
         x_k: Annotated[bool | None, typer.Option("--x-k/--no-x-k", help="Token vectors beside the mix.")] = None,
+        mix_at: Annotated[str | None, typer.Option(help="Of the head: input, output or both.")] = None,
+        word_vectors: Annotated[
+            str | None,
+            typer.Option(help="Instead of the model's: a GloVe, word2vec or fastText file, or trained:100."),
+        ] = None,
         seeds: Annotated[int | None, typer.Option(help="Runs a mix, with seeds one behind the other.")] = None,
         train_fraction: Annotated[
             str | None,
@@ -64,7 +69,13 @@ def register(app: typer.Typer) -> None:
         settings, data, model and seed are taken from the run store, so the same command goes on after a kill.
         """
         settings = session.settings(
-            evaluate__mix=mix, evaluate__head=head, evaluate__x_k=x_k, evaluate__seeds=seeds, paths__data=data
+            evaluate__mix=mix,
+            evaluate__mix_at=mix_at,
+            evaluate__head=head,
+            evaluate__x_k=x_k,
+            evaluate__word_vectors=word_vectors,
+            evaluate__seeds=seeds,
+            paths__data=data,
         ).settings
         from tasks.adapter.fraction import fractions_of
         from tasks.adapter.supported import check_supported
