@@ -25,6 +25,7 @@ from toolkit.runs.reader import list_runs, load_run, summarise
 logger = logging.getLogger(__name__)
 
 Key = tuple[str, int]
+TRACING = 50_000  # tokens that are read in the time in which a graph is traced, about
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Training:
         task, splits, source: what is learned from what.
         representation: what stands for a word.
         settings: of this very run.
-        work: tokens of one pass over what is learned from, which the time goes with.
+        work: what its time goes with, about, see `_work`.
     """
 
     task: Task
@@ -163,9 +164,6 @@ def _trainings(
     splits = task.load(settings.paths.data, cache_folder(settings))
     logger.info("%s: %s", task.name, splits.description)
     source.check(splits)
-    parts = splits.parts()
-    lengths = {name: sum(len(e.tokens) + len(e.second) for e in part) for name, part in parts.items()}
-    tokens = sum(lengths[name] for one in splits.rounds() for name in one.train)
     found = []
     for fraction in fractions:
         evaluate = chosen.model_copy(update={"train_fraction": fraction})
@@ -173,8 +171,19 @@ def _trainings(
         for representation in representations:
             for seed in range(chosen.seed, chosen.seed + chosen.seeds):
                 of_run = own_settings(own, representation, seed)
-                found.append(Training(task, splits, source, representation, of_run, tokens * fraction))
+                found.append(Training(task, splits, source, representation, of_run, _work(splits, fraction)))
     return found
+
+
+def _work(splits: Splits, fraction: float) -> float:
+    """Return what the time of a training goes with, in tokens read forward.
+
+    A token that is learned from costs three times one that is read, and the graph of each round is traced anew.
+    """
+    lengths = {name: sum(len(e.tokens) + len(e.second) for e in part) for name, part in splits.parts().items()}
+    learned = sum(lengths[name] for one in splits.rounds() for name in one.train)
+    read = sum(lengths[one.dev] + lengths[one.test] for one in splits.rounds())
+    return 3 * fraction * learned + read + TRACING * len(splits.rounds())
 
 
 def _taken(trainings: Sequence[Training], store: Path) -> dict[Key, Outcome]:
