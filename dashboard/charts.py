@@ -208,6 +208,26 @@ def mix_history(history: pd.DataFrame) -> alt.Chart:
     return alt.layer(band, line).properties(height=260)
 
 
+def efficiency(scores: pd.DataFrame, metric: str) -> alt.LayerChart:
+    """Draw scores over the share of the training examples, the mean over seeds with every seed as a point.
+
+    Args:
+        scores: one row a side, fraction and seed: side, fraction, seed, score.
+        metric: the title of the scores.
+    """
+    sides = list(dict.fromkeys(scores["side"]))
+    base = alt.Chart(scores).encode(
+        x=alt.X("fraction:Q", title="share of the training examples", scale=alt.Scale(type="log")),
+        color=alt.Color("side:N", title=None, scale=alt.Scale(domain=sides), legend=_legend(sides)),
+    )
+    line = base.mark_line(strokeWidth=2).encode(y=alt.Y("mean(score):Q", title=metric, scale=alt.Scale(zero=False)))
+    seeds = base.mark_point(filled=True, size=45, opacity=1).encode(
+        y="score:Q",
+        tooltip=["side:N", "fraction:Q", "seed:N", alt.Tooltip("score:Q", format=".1f")],
+    )
+    return alt.layer(line, seeds).properties(height=260)
+
+
 def outcomes(counts: dict[str, int], a: str, b: str) -> alt.LayerChart:
     """Draw the 2×2 table of both right, only A, only B, both wrong as four fields."""
     both, only_a, only_b, neither = counts.values()

@@ -6,7 +6,10 @@ from typing import Any
 import pandas as pd
 
 from toolkit.runs.describe import SHARES, in_display_units, metric_title, number, score_text, time_text
-from toolkit.runs.reader import RunSummary
+from toolkit.runs.reader import Run, RunSummary
+from toolkit.runs.schema import relevant_settings
+
+FRACTION = "evaluate.train_fraction"
 
 
 def matching(
@@ -55,6 +58,33 @@ def settings_frame(a: Mapping[str, Any], b: Mapping[str, Any]) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=["setting", "A", "B"])
     frame["differs"] = frame["A"] != frame["B"]
     return frame
+
+
+def efficiency_frame(a: Sequence[RunSummary], b: Sequence[RunSummary], runs: Sequence[Run]) -> pd.DataFrame:
+    """Return the scores of both sides over the share of the training examples, a row a side, fraction and seed.
+
+    A run is of a side when nothing but that share and the seed tells its settings, task, model and data from it.
+
+    Args:
+        a, b: the runs of both sides.
+        runs: all finished evaluations, the newest first.
+    """
+    rows = []
+    for side, members in (("A", a), ("B", b)):
+        configuration = next((_without_fraction(run) for run in runs if run.summary.id == members[0].id), None)
+        seen = set()
+        for run in runs:
+            fraction, score = run.settings.get(FRACTION, 1.0), run.summary.main_score
+            if score and _without_fraction(run) == configuration and (fraction, run.summary.seed) not in seen:
+                seen.add((fraction, run.summary.seed))
+                value = in_display_units(score["name"], score["value"])
+                rows.append({"side": side, "fraction": fraction, "seed": run.summary.seed, "score": value})
+    return pd.DataFrame(rows, columns=["side", "fraction", "seed", "score"])
+
+
+def _without_fraction(run: Run) -> tuple[Any, ...]:
+    settings = {k: repr(v) for k, v in relevant_settings("evaluate", run.settings).items() if k != FRACTION}
+    return run.summary.task, run.summary.model_fingerprint, run.manifest.get("data_fingerprint"), settings
 
 
 def mix_frame(runs: Sequence[RunSummary], histories: Sequence[list[dict[str, Any]]], side: str) -> pd.DataFrame:

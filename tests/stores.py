@@ -53,6 +53,7 @@ def evaluate_run(
     model: str = "0123456789abcdef",
     ids: list[str] | None = None,
     minutes_ago: float = 0.0,
+    fraction: float = 1.0,
 ) -> Path:
     """Write a finished evaluate run; easy examples are right in every run, so that pairs agree as real ones do."""
     rng = np.random.default_rng([seed, len(name), int(accuracy * 1000)])
@@ -62,7 +63,7 @@ def evaluate_run(
     right = hardness + rng.normal(0, 0.15, len(ids)) < accuracy
     other = np.where(gold == "positive", "negative", "positive")
     predicted = np.where(right, gold, other)
-    settings = settings_with(evaluate__mix=mix)
+    settings = settings_with(evaluate__mix=mix, evaluate__train_fraction=fraction)
     with RunWriter.start(store, "evaluate", f"{name}-s{seed}", settings, seed, model, "d" * 16, {"task": task}) as run:
         for epoch in range(8):
             level = accuracy * (1 - 0.35 * np.exp(-epoch / 1.5))

@@ -8,7 +8,7 @@ from toolkit.errors import ToolkitError
 from toolkit.runs.compare import BOTH, NEITHER, ONLY_A, ONLY_B, Comparison, outcome_counts
 from toolkit.runs.describe_comparison import score_rows
 from toolkit.runs.reader import RunSummary, load_run
-from toolkit.runs.schema import relevant_settings
+from toolkit.runs.schema import DONE, relevant_settings
 
 PAGE = {
     "order": 2,
@@ -122,6 +122,25 @@ def layer_weights(comparison: Comparison) -> None:
         )
 
 
+def efficiency(comparison: Comparison) -> None:
+    """Draw the curve where one side was trained on parts of the training examples too."""
+    finished = [
+        load_run(run.folder) for run in data.runs() if run.status == DONE and run.task == comparison.runs_a[0].task
+    ]
+    scores = tables.efficiency_frame(comparison.runs_a, comparison.runs_b, finished)
+    if scores["fraction"].nunique() < 2:
+        return
+    components.section(
+        "How many training examples does it take?",
+        "Runs that only `evaluate.train_fraction` tells apart: lines are means over the seeds, points are seeds.",
+    )
+    components.chart(
+        charts.efficiency(scores, f"{comparison.split} {comparison.metric}"),
+        "Scores over the share of the training examples",
+        "compare-efficiency",
+    )
+
+
 def examples(comparison: Comparison) -> None:
     counts = outcome_counts(comparison.examples)
     components.section("On which examples do they differ?", "The paired test rests on the two coloured fields alone.")
@@ -178,4 +197,5 @@ verdict(comparison)
 scores_and_settings(comparison)
 if comparison.paired is not None:
     layer_weights(comparison)
+    efficiency(comparison)
     examples(comparison)

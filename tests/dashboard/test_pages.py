@@ -10,9 +10,10 @@ import pytest
 from stores import broken_runs, evaluate_run, full_store, senses_run, start_pretrain
 from streamlit.testing.v1 import AppTest
 
+from dashboard.tables import efficiency_frame
 from toolkit.runs import schema
 from toolkit.runs.notes import read_notes
-from toolkit.runs.reader import list_runs
+from toolkit.runs.reader import list_runs, load_run
 
 DASHBOARD = Path(__file__).resolve().parents[2] / "dashboard"
 PAGES = ("views/runs.py", "views/compare.py", "views/senses.py", "views/run_detail.py")
@@ -186,6 +187,20 @@ def test_compare_says_the_sentence_of_the_command_line(store: Path) -> None:
     full_store(store)
     sentence = compare(store, "sst2-none", "sst2-learned").sentence
     assert sentence in texts(open_page(PAGES[1])).replace("\\", "")
+
+
+def test_compare_draws_a_curve_where_runs_learned_from_parts_of_the_data(store: Path) -> None:
+    full_store(store)
+    assert "How many training examples" not in texts(open_page(PAGES[1]))
+    for seed in (1, 2, 3):
+        evaluate_run(store, "sst2-none-0.1-of-train", seed, 0.6, 872, mix="none", fraction=0.1)
+    assert "How many training examples" in texts(open_page(PAGES[1]))
+    runs = [load_run(run.folder) for run in list_runs(store) if run.kind == "evaluate"]
+    none, learned = ([run.summary for run in runs if run.summary.title == f"sst2-{mix}"] for mix in ("none", "learned"))
+    frame = efficiency_frame(none, learned, runs)
+    found = frame.groupby(["side", "fraction"])["score"].agg(["count", "mean"])
+    assert found["count"].to_dict() == {("A", 0.1): 3, ("A", 1.0): 3, ("B", 1.0): 3}
+    assert found["mean"]["A", 0.1] < found["mean"]["A", 1.0] < found["mean"]["B", 1.0]
 
 
 def test_compare_shows_differences_only_until_asked_for_all(store: Path) -> None:
