@@ -117,8 +117,8 @@ class Evaluate(Section):
     seeds: int = Field(1, ge=1)
     seed: int = Field(1, ge=0)
     hidden: int = Field(128, ge=1)
-    batch_size: int = Field(64, ge=1)
-    learning_rate: float = Field(0.003, gt=0)
+    batch_size: int = Field(32, ge=1)
+    learning_rate: float = Field(0.001, gt=0)
     dropout: float = Field(0.5, ge=0, lt=1)
     mix_l2: float = Field(0.001, ge=0)
     class_weights: Literal["equal", "balanced"] = "equal"
