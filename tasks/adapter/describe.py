@@ -31,7 +31,7 @@ def _row(task: str, row: Mapping[str, Any]) -> tuple[str, ...]:
     layers = " ".join(_with_deviation(*pair) for pair in zip(row["layer_weights"] or (), deviations, strict=True))
     return (
         task,
-        row["mix"],
+        row["mix"] if row["train_fraction"] == 1 else f"{row['mix']}, {row['train_fraction']:g} of train",
         row["representation"],
         row["head"],
         str(row["seeds"]),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from tasks.adapter import grid as module
+from tasks.adapter.describe import evaluation_text
 from tasks.adapter.evaluate import source_of
 from tasks.adapter.features import LayerSource
 from tasks.adapter.fraction import fractions_of, part_of
@@ -188,6 +189,7 @@ def test_the_curve_has_a_row_a_fraction_and_compares_within_each(tmp_path):
     ]
     assert len(grid.documents[0]["comparisons"]) == 2
     table = score_table(runs_for_table(tmp_path / "runs", grid.runs))
+    assert "layer:1, 0.1 of train" in evaluation_text(grid.documents, table)
     assert [row.settings for row in table.rows] == ["train_fraction=0.1"] * 2 + ["train_fraction=1.0"] * 2
 
 
