@@ -37,6 +37,8 @@ $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[demo,dev]'
+	@# Where the extras cannot be had, their tests skip with the reason.
+	-$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[zh,ray]'
 	@touch $@
 
 clean:

@@ -34,6 +34,8 @@ def loaded(task, request, tmp_path_factory) -> tuple[Splits, bool]:
     """The examples, and whether they are from the first place, which the sizes are of."""
     if task.name == "imdb":
         pytest.skip("25,000 reviews take half a minute to split into tokens: see test_task_readers.py")
+    if task.name == "chnsenticorp":
+        pytest.importorskip("rjieba", reason="the zh extra is not installed")
     cache = tmp_path_factory.mktemp("cache")
     data = None if task.find(None, cache) else request.getfixturevalue("shared_data")
     path = task.find(data, cache)

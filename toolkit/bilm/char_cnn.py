@@ -56,7 +56,7 @@ class CharCNN(tf.Module):
         Returns:
             float32 [U, P].
         """
-        x = self.pooled(char_ids, dtype)
+        x = self.pooled(char_ids, dtype, dense(self.char_embed))
         for layer in self.highways:
             carry = tf.sigmoid(_product(x, layer["W_carry"], dtype) + layer["b_carry"])
             transform = tf.nn.relu(_product(x, layer["W_transform"], dtype) + layer["b_transform"])
@@ -65,17 +65,24 @@ class CharCNN(tf.Module):
             x = _product(x, self.projection[0], dtype) + self.projection[1]
         return x
 
-    def pooled(self, char_ids: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-        """Return the activated maxima of all convolutions, float32 [U, filters]; arguments as of a call."""
-        pairs = zip(self.kernels, self.biases, strict=True)
-        return tf.concat([self._convolve(char_ids, kernel, bias, dtype) for kernel, bias in pairs], -1)
+    def pooled(self, char_ids: tf.Tensor, dtype: tf.DType, table: tf.Tensor) -> tf.Tensor:
+        """Return the activated maxima of all convolutions, float32 [U, filters].
 
-    def _convolve(self, char_ids: tf.Tensor, kernel: tf.Variable, bias: tf.Variable, dtype: tf.DType) -> tf.Tensor:
+        Args:
+            char_ids, dtype: as of a call.
+            table: `char_embed`, or what stands for it.
+        """
+        pairs = zip(self.kernels, self.biases, strict=True)
+        return tf.concat([self._convolve(char_ids, table, *pair, dtype) for pair in pairs], -1)
+
+    def _convolve(
+        self, char_ids: tf.Tensor, table: tf.Tensor, kernel: tf.Variable, bias: tf.Variable, dtype: tf.DType
+    ) -> tf.Tensor:
         """One convolution as one matrix product over windows, then maximum over positions, then activation."""
         width, dim, number = kernel.shape
         positions = tf.shape(char_ids)[1] - (width - 1)
         window_ids = tf.stack([char_ids[:, i : i + positions] for i in range(width)], -1)
-        windows = tf.reshape(tf.cast(tf.gather(dense(self.char_embed), window_ids), dtype), [-1, width * dim])
+        windows = tf.reshape(tf.cast(tf.gather(table, window_ids), dtype), [-1, width * dim])
         y = tf.matmul(windows, tf.cast(tf.reshape(kernel, [width * dim, number]), dtype))
         # The bias is the same at all positions and the activation rises: both may follow the maximum.
         y = tf.reduce_max(tf.reshape(y, [-1, positions, number]), 1)

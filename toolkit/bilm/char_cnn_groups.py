@@ -38,7 +38,7 @@ def grouped_token_vectors(cnn: CharCNN, groups: Sequence[tf.Tensor], dtype: tf.D
     """
     *short, whole = groups
     # At the full length a word may end without padding behind it, and narrow filters have positions of their own.
-    x = cnn.pooled(whole, dtype)
+    x = cnn.pooled(whole, dtype, cnn.char_embed)
     if short:
         x = tf.concat([_pooled(cnn, short, dtype), x], 0)
     for layer in cnn.highways:
