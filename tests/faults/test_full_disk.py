@@ -73,6 +73,7 @@ def test_a_cache_that_is_full_is_one_line_and_holds_nothing_half_written(tmp_pat
     assert list((folder / "corpora").iterdir()) == []
 
 
+@pytest.mark.slow
 def test_an_export_that_does_not_fit_is_one_line_and_can_be_made_up_for(tmp_path, disk) -> None:
     folder = disk(8 * KIB)
     (tmp_path / "train.txt").write_text(LINES, encoding="utf-8")
@@ -94,6 +95,7 @@ def test_an_export_that_does_not_fit_is_one_line_and_can_be_made_up_for(tmp_path
     assert read_run(folder / "runs", run.name).summary.status == "done"
 
 
+@pytest.mark.slow
 def test_a_checkpoint_that_does_not_fit_stops_the_run_and_leaves_the_last_one_to_go_on_from(
     tmp_path, disk, start
 ) -> None:

@@ -131,6 +131,7 @@ def test_without_a_sound_checkpoint_the_reason_is_said(tmp_path) -> None:
         trainer(tmp_path, "float32").restore(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_finished_run_can_be_trained_on_and_equals_one_long_run(tmp_path) -> None:
     (tmp_path / "long").mkdir()
     corpus = text(tmp_path)

@@ -10,6 +10,7 @@ from toolkit.bilm.folder import load_model
 from toolkit.runs.reader import read_run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sent", "status"), [(signal.SIGINT, "stopped"), (signal.SIGTERM, "killed")])
 def test_a_signal_leaves_a_run_with_a_model_that_loads(tmp_path, start, sent, status) -> None:
     process = start(tmp_path)
@@ -24,6 +25,7 @@ def test_a_signal_leaves_a_run_with_a_model_that_loads(tmp_path, start, sent, st
     assert load_model(folder / "model").card["steps"] == document["steps"]
 
 
+@pytest.mark.slow
 def test_kill_9_leaves_no_half_written_model(tmp_path, start) -> None:
     process = start(tmp_path)
     folder = wait_for_steps(tmp_path, process)

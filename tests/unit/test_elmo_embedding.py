@@ -185,6 +185,7 @@ def test_a_layer_made_untrainable_has_nothing_to_train(tiny_model):
     assert [weight.path for weight in network(layer).trainable_weights if weight.path.startswith(layer.name)] == []
 
 
+@pytest.mark.slow
 def test_bilm_learns_at_a_rate_of_its_own(tiny_model):
     """With Adam, whose steps do not depend on the size of gradients, a tenth of the rate is a tenth of the step."""
 
@@ -260,6 +261,7 @@ print(layer.fingerprint(), *(float(one.learning_rate) for one in model.optimizer
 """
 
 
+@pytest.mark.slow
 def test_a_saved_model_is_whole_in_a_new_process(tiny_model, tmp_path):
     folder = shutil.copytree(tiny_model, tmp_path / "model")
     layer = toolkit.ElmoEmbedding(folder, fine_tune=True, dropout=0.1, l2_coef=0.01)

@@ -124,6 +124,7 @@ def test_the_example_of_the_documents_makes_such_a_file(workplace: Path):
         assert (len(dump), dump.shape) == (60, (5, 6, 12))
 
 
+@pytest.mark.slow
 def test_the_dashboard_draws_runs_of_encoders_with_other_numbers_of_layers(
     workplace: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -99,6 +99,7 @@ def test_the_same_seed_repeats_exactly_and_another_does_not(corpus, tmp_path) ->
     assert losses[0] != losses[2]
 
 
+@pytest.mark.slow
 def test_bfloat16_products_train_as_well(corpus, tmp_path) -> None:
     document = pretrain([corpus], settings(tmp_path, **{"pretrain.steps": 150, "pretrain.compute_dtype": "bfloat16"}))
     assert document["compute_dtype"] == "bfloat16"

@@ -28,6 +28,7 @@ def batches(spec: BiLMSpec) -> Batches:
     return Batches(stream, Lexicon.build(words, vocabulary, spec.max_characters), len(vocabulary), spec, SETTINGS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_words", [None, 53], ids=["characters", "words"])
 def test_the_step_compiled_whole_equals_the_step_in_pieces(n_words: int | None) -> None:
     spec = BiLMSpec(4, ((1, 8), (3, 8)), 1, "relu", 30, 12, 6, 2, 3.0, 3.0, True, n_words)
