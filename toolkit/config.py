@@ -102,7 +102,7 @@ class Embed(Section):
     layers: str = "all"
     dtype: Literal["float32", "float16"] = "float32"
     compute: Literal["float32", "bfloat16"] = "float32"
-    batch_tokens: int = Field(4096, ge=1)
+    batch_tokens: int = Field(8192, ge=1)
 
 
 class Evaluate(Section):

@@ -25,8 +25,6 @@ class Inference:
             (tf.cast(kernel, dtype), bias, *(tf.cast(matrix, dtype) for matrix in projection))
             for kernel, bias, *projection in bilm.lstm_weights()
         ]
-        # As in training: recurrences side by side gain in bfloat16 and lose in float32.
-        self._chains = bilm.spec.directions if dtype == tf.bfloat16 else 1
         rows = tf.TensorSpec([None] * 4, tf.float32)
         signature = tf.TensorSpec([None, None], tf.float32), tf.TensorSpec([None] * 3, tf.int32), (rows, rows)
         self._plain = tf.function(lambda *given: self._layers(*given), signature, autograph=False)
@@ -62,7 +60,7 @@ class Inference:
     def _layers(self, vectors: tf.Tensor, places: tf.Tensor, states: States, *wrap) -> tuple[tf.Tensor, States]:
         x = tf.cast(tf.gather(vectors, places), self.dtype)
         x = tf.ensure_shape(x, [None, self.spec.directions, None, self.spec.projection_dim])
-        return run_layers(x, states, self._weights, self.spec, self._chains, *wrap)
+        return run_layers(x, states, self._weights, self.spec, *wrap)
 
     def _grouped(self, ids: tf.Tensor, whole: bool) -> tf.Tensor:
         empty = tf.zeros([0, self.spec.max_characters], ids.dtype)

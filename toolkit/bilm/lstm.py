@@ -40,12 +40,12 @@ def gates(z: tf.Tensor, c: tf.Tensor, cell_clip: float | None) -> tuple[tf.Tenso
     """The element-wise part of one LSTM step (design of TensorFlow's LSTMCell, gates in the order i, j, f, o).
 
     Args:
-        z: float32 [R, B, 4D], kernel product plus bias.
-        c: float32 [R, B, D], the cell before the step.
+        z: float32 [..., 4D], kernel product plus bias.
+        c: float32 [..., D], the cell before the step.
         cell_clip: see `BiLMSpec`.
 
     Returns:
-        the four activated gates, the cell behind the step and the output before projection, each [R, B, D].
+        the four activated gates, the cell behind the step and the output before projection, each [..., D].
     """
     i, j, f, o = tf.split(z, 4, -1)
     i, j, f, o = logistic(i), tf.tanh(j), logistic(f + 1.0), logistic(o)
@@ -58,17 +58,15 @@ def run_layer(
     states: tuple[tf.Tensor, tf.Tensor],
     weights: tuple[tf.Tensor, ...],
     spec: BiLMSpec,
-    chains: int = 1,
     wrap: Callable[[Callable], Callable] = lambda function: function,
 ) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
-    """Run one layer over sequences, all directions side by side.
+    """Run one layer over sequences, each direction as a recurrence of its own: gates run beside the other's products.
 
     Args:
         x: [T, R, B, P] in the dtype of the products, the backward half reversed already.
         states: cells float32 [R, B, D] and outputs [R, B, P] to start from.
         weights: kernel [R, 2P, 4D], bias float32 [R, 4D] and, where there is one, projection [R, D, P].
         spec: the shape of the biLM.
-        chains: 1 multiplies all directions in one product; R runs each as a recurrence of its own.
         wrap: is applied to the element-wise piece; `compiled` makes it fast for batches that come again.
 
     Returns:
@@ -81,32 +79,28 @@ def run_layer(
 
     @wrap
     def cell(z: tf.Tensor, bias: tf.Tensor, c: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        *_, c, m = gates(tf.cast(z, tf.float32) + bias[:, None], c, spec.cell_clip)
+        *_, c, m = gates(tf.cast(z, tf.float32) + bias, c, spec.cell_clip)
         return c, tf.cast(m, dtype)
 
-    number = min(chains, spec.directions)
-    xs, cells, outputs = tf.split(x, number, 1), tf.split(states[0], number), tf.split(states[1], number)
-    kernels, biases, *projections = (tf.split(weight, number) for weight in weights)
+    xs = tf.unstack(x, spec.directions, 1)
+    kernels, biases, *projections = (tf.unstack(weight, spec.directions) for weight in weights)
 
-    def step(t: tf.Tensor, chains: list[tuple]) -> tuple:
+    def step(t: tf.Tensor, directions: list[tuple]) -> tuple:
         following = []
-        for n, (c, h, written) in enumerate(chains):
-            entering = tf.concat([xs[n][t], h], -1)
-            c, m = cell(tf.matmul(entering, kernels[n]), biases[n], c)
+        for n, (c, h, written) in enumerate(directions):
+            c, m = cell(tf.matmul(tf.concat([xs[n][t], h], -1), kernels[n]), biases[n], c)
             h = clip(tf.matmul(m, projections[0][n]) if projections else m, bound)
             following.append((c, h, written.write(t, h)))
         return t + 1, following
 
-    r = spec.directions // number
     start = [
-        (c, tf.cast(h, dtype), tf.TensorArray(dtype, time, element_shape=[r, None, p]))
-        for c, h in zip(cells, outputs, strict=True)
+        (c, tf.cast(h, dtype), tf.TensorArray(dtype, time, element_shape=[None, p]))
+        for c, h in zip(*(tf.unstack(part, spec.directions) for part in states), strict=True)
     ]
-    shapes = [(tf.TensorShape([r, None, d]), tf.TensorShape([r, None, p]), tf.TensorShape(None))] * number
+    shapes = [(tf.TensorShape([None, d]), tf.TensorShape([None, p]), tf.TensorShape(None))] * spec.directions
     _, ended = tf.while_loop(lambda t, _: t < time, step, (0, start), shape_invariants=(tf.TensorShape([]), shapes))
     cells, outputs, written = zip(*ended, strict=True)
-    y = tf.concat([array.stack() for array in written], 1)
-    return y, (tf.concat(cells, 0), tf.concat(outputs, 0))
+    return tf.stack([array.stack() for array in written], 1), (tf.stack(cells), tf.stack(outputs))
 
 
 def _glorot(rng: np.random.Generator, directions: int, rows: int, columns: int) -> np.ndarray:

@@ -101,7 +101,6 @@ def run_layers(
     states: States,
     weights: Weights,
     spec: BiLMSpec,
-    chains: int = 1,
     wrap: Callable[[Callable], Callable] = lambda function: function,
 ) -> tuple[tf.Tensor, States]:
     """Run all layers over sequences of which the backward half is reversed already.
@@ -111,7 +110,7 @@ def run_layers(
         states: cells float32 [L, R, B, D] and outputs float32 [L, R, B, P] to start from.
         weights: see `BiLM.lstm_weights`, matrices in the dtype of the products.
         spec: the shape.
-        chains, wrap: see `run_layer`.
+        wrap: see `run_layer`.
 
     Returns:
         float32 [L, T, R, B, P], the backward half reversed, residual included, anything at padding; and the states
@@ -119,7 +118,7 @@ def run_layers(
     """
     outputs, cells, hiddens = [], [], []
     for index, layer in enumerate(weights):
-        y, (c, h) = run_layer(x, (states[0][index], states[1][index]), layer, spec, chains, wrap)
+        y, (c, h) = run_layer(x, (states[0][index], states[1][index]), layer, spec, wrap)
         x = y + x if spec.skip and index else y
         outputs.append(tf.cast(x, tf.float32))
         cells.append(c)

@@ -48,7 +48,7 @@ class Embedder:
     """
 
     def __init__(
-        self, model: Model, state: StateMode = "warm", batch_tokens: int = 4096, compute: Compute = "float32"
+        self, model: Model, state: StateMode = "warm", batch_tokens: int = 8192, compute: Compute = "float32"
     ) -> None:
         self.model, self._options = model, (state, batch_tokens)
         self._encoder = Encoder(model, state, batch_tokens, compute)

@@ -14,9 +14,9 @@ from toolkit.embed.tokens import TokenTable
 from toolkit.errors import UsageError, did_you_mean
 from toolkit.text.vocab import BOS, EOS
 
-WINDOW_BYTES = 128 << 20  # of results that wait for their turn
+WINDOW_BYTES = 256 << 20  # of results that wait for their turn
 WINDOW_BATCHES = 8
-ROWS = (1, 2, 4, 8, 16, 32, 64, 96, 128)  # sentences of a batch: few sizes, since each is compiled
+ROWS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256)  # sentences of a batch: few sizes, since each is compiled
 
 Compute = Literal["float32", "bfloat16"]
 
@@ -47,7 +47,7 @@ class Encoder:
     """
 
     def __init__(
-        self, model: Model, state: StateMode = "warm", batch_tokens: int = 4096, compute: Compute = "float32"
+        self, model: Model, state: StateMode = "warm", batch_tokens: int = 8192, compute: Compute = "float32"
     ) -> None:
         if state not in get_args(StateMode):
             raise UsageError(f"unknown state {state!r}: {did_you_mean(state, get_args(StateMode))}")

@@ -41,7 +41,7 @@ def dump_on_ray(
     state: StateMode = "warm",
     layers: str = "all",
     dtype: str = "float32",
-    batch_tokens: int = 4096,
+    batch_tokens: int = 8192,
     compute: Compute = "float32",
     compress: bool = False,
     sentence_to_index: bool = False,

@@ -64,7 +64,7 @@ class Scorer:
     """
 
     def __init__(
-        self, model: Model, state: StateMode = "warm", batch_tokens: int = 4096, softmax: Softmax | None = None
+        self, model: Model, state: StateMode = "warm", batch_tokens: int = 8192, softmax: Softmax | None = None
     ) -> None:
         softmax = softmax or model.softmax()
         self._vocabulary, self._p = model.vocabulary, model.spec.projection_dim
@@ -109,7 +109,7 @@ class Scorer:
 
 
 def score(
-    model: Model, file: Path, state: StateMode = "warm", batch_tokens: int = 4096, softmax: Softmax | None = None
+    model: Model, file: Path, state: StateMode = "warm", batch_tokens: int = 8192, softmax: Softmax | None = None
 ) -> dict[str, Any]:
     """Score a tokenised text, a sentence a line.
 

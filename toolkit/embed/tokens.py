@@ -13,7 +13,7 @@ from toolkit.text.vocab import Vocabulary
 
 CACHE_BYTES = 64 << 20
 # Words that the character CNN reads at a time: few sizes, since each is compiled; its windows are large tensors.
-SIZES = (64, 128, 512)
+SIZES = (64, 128, 256, 512)
 
 
 class TokenTable:
