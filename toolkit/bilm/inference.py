@@ -3,6 +3,7 @@
 import copy
 
 from toolkit.bilm.backend import tf
+from toolkit.bilm.char_cnn import CharCNN
 from toolkit.bilm.char_cnn_groups import grouped_token_vectors
 from toolkit.bilm.compiled import compiled
 from toolkit.bilm.model import BiLM, States, run_layers
@@ -67,7 +68,7 @@ class Inference:
         return grouped_token_vectors(self._cnn, [ids] if whole else [ids, empty], self.dtype)
 
 
-def _in_dtype(cnn, dtype: tf.DType):
+def _in_dtype(cnn: CharCNN, dtype: tf.DType) -> CharCNN:
     """A character CNN whose matrices are constants of a dtype."""
     lowered = copy.copy(cnn)
     lowered.kernels = [tf.cast(kernel, dtype) for kernel in cnn.kernels]
