@@ -106,7 +106,7 @@ class Embed(Section):
 
 
 class Evaluate(Section):
-    """The training of a task's classifier on frozen layers."""
+    """The training of a task's classifier on the layers of a biLM, frozen or not."""
 
     mix: str = "learned"
     mix_at: Literal["input", "output", "both"] = "input"
@@ -119,6 +119,7 @@ class Evaluate(Section):
     hidden: int = Field(128, ge=1)
     batch_size: int = Field(32, ge=1)
     learning_rate: float = Field(0.001, gt=0)
+    finetune_rate: float = Field(0.0, ge=0)
     dropout: float = Field(0.5, ge=0, lt=1)
     mix_l2: float = Field(0.001, ge=0)
     class_weights: Literal["equal", "balanced"] = "equal"

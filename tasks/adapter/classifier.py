@@ -8,11 +8,12 @@ from tasks.adapter.representation import Representation
 from tasks.task import Kind
 from toolkit.bilm.backend import tf
 from toolkit.config import Evaluate
+from toolkit.keras.bilm_layer import BiLMLayer
 from toolkit.keras.scalar_mix import ScalarMix
 
 
 class Classifier(tf.keras.layers.Layer):
-    """Scores sentences, pairs of sentences or tokens; the biLM below it is frozen.
+    """Scores sentences, pairs of sentences or tokens; the biLM below it is frozen, or trained with it.
 
     Args:
         representation: what stands for a token.
@@ -23,10 +24,11 @@ class Classifier(tf.keras.layers.Layer):
         kind: what is labelled.
         table: float32 [words, D], vectors that stand for x_k in place of the model's own.
         train_table: whether these are trained with the classifier.
+        bilm: is trained with the classifier; None where the layers come from elsewhere.
 
     Call arguments:
-        layers: float16 or float32 [B, T, L+1, 2P], anything at padding; of pairs first all first sentences, then all
-            second ones, and B is twice the number of pairs.
+        inputs: layers, float16 or float32 [B, T, L+1, 2P], anything at padding; with a biLM tokens, string [B, T], ""
+            at padding. Of pairs first all first sentences, then all second ones, and B is twice the number of pairs.
         lengths: int32 [B], the true tokens.
         words: int32 [B, T], rows of `table`; not needed without one.
         positions: int32 [B], where the word in question stands; -1, as by default, where there is none.
@@ -38,7 +40,7 @@ class Classifier(tf.keras.layers.Layer):
     Attributes:
         signature: of the first four arguments, layers in float16, batch and length left open: one graph for all.
         probabilities: from these arguments to the result behind the softmax, as a graph traced once.
-        gate_weights: from layers to the weights of each gated mix by place, float32 [B, T, L+1], as a graph.
+        gate_weights: from inputs to the weights of each gated mix by place, float32 [B, T, L+1], as a graph.
         mixes: by place, "input" and "output".
         learns_below: whether there are weights below the head.
     """
@@ -53,10 +55,12 @@ class Classifier(tf.keras.layers.Layer):
         kind: Kind = "sentence",
         table: np.ndarray | None = None,
         train_table: bool = False,
+        bilm: BiLMLayer | None = None,
     ) -> None:
         super().__init__(dtype="float32", autocast=False)
         self.representation, self.kind = representation, kind
-        self.learns_below = representation.learned or train_table
+        self.bilm = bilm
+        self.learns_below = representation.learned or train_table or bilm is not None
         self.mixes = {place: mix_of(representation, settings) for place in representation.places}
         self.table = None if table is None else tf.constant(table, tf.float32)
         if train_table:
@@ -65,9 +69,9 @@ class Classifier(tf.keras.layers.Layer):
         self.head = head(n_labels, settings, np.random.default_rng(seed), kind)
         rows = 2 if kind == "pair" else 1
         shape = (representation.n_layers, representation.width)
-        self(np.zeros((rows, 1, *shape), np.float32), np.ones(rows, np.int32))
+        self(tf.zeros((rows, 1, *shape)) if bilm is None else tf.fill([rows, 1], "a"), np.ones(rows, np.int32))
         self.signature = (
-            tf.TensorSpec([None, None, *shape], tf.float16),
+            tf.TensorSpec([None, None, *shape], tf.float16) if bilm is None else tf.TensorSpec([None, None], tf.string),
             tf.TensorSpec([None], tf.int32),
             tf.TensorSpec([None, None], tf.int32),
             tf.TensorSpec([None], tf.int32),
@@ -77,30 +81,33 @@ class Classifier(tf.keras.layers.Layer):
 
     def call(
         self,
-        layers: tf.Tensor,
+        inputs: tf.Tensor,
         lengths: tf.Tensor,
         words: tf.Tensor | None = None,
         positions: tf.Tensor | None = None,
         training: bool = False,
     ) -> tf.Tensor:
         """Score sentences; arguments as in the class."""
-        mask, positions = self._mask_and_positions(layers, lengths, positions)
-        vectors = self.vectors(layers, words)
-        return self.head(vectors, mask, behind=self._behind(layers), positions=positions, training=training)
+        mask, positions = self._mask_and_positions(inputs, lengths, positions)
+        layers = self._layers_of(inputs)
+        vectors, behind = self.vectors(layers, words), self._behind(layers)
+        return self.head(vectors, mask, behind=behind, positions=positions, training=training)
 
-    def inputs_of_scores(self, layers: tf.Tensor, lengths: tf.Tensor, words: tf.Tensor, positions: tf.Tensor):
+    def inputs_of_scores(self, inputs: tf.Tensor, lengths: tf.Tensor, words: tf.Tensor, positions: tf.Tensor):
         """Return what a linear head's scores are a linear function of; arguments as in a call."""
-        mask, positions = self._mask_and_positions(layers, lengths, positions)
-        return self.head.features(self.vectors(layers, words), mask, positions)
+        mask, positions = self._mask_and_positions(inputs, lengths, positions)
+        return self.head.features(self.vectors(self._layers_of(inputs), words), mask, positions)
 
     @staticmethod
-    def _mask_and_positions(layers: tf.Tensor, lengths: tf.Tensor, positions: tf.Tensor | None) -> tuple:
-        none = tf.fill([tf.shape(layers)[0]], -1)
-        return tf.sequence_mask(lengths, tf.shape(layers)[1]), none if positions is None else positions
+    def _mask_and_positions(inputs: tf.Tensor, lengths: tf.Tensor, positions: tf.Tensor | None) -> tuple:
+        none = tf.fill([tf.shape(inputs)[0]], -1)
+        return tf.sequence_mask(lengths, tf.shape(inputs)[1]), none if positions is None else positions
+
+    def _layers_of(self, inputs: tf.Tensor) -> tf.Tensor:
+        return tf.cast(inputs, tf.float32) if self.bilm is None else self.bilm(inputs)
 
     def vectors(self, layers: tf.Tensor, words: tf.Tensor | None = None) -> tf.Tensor:
         """Return x_k and the mix side by side, [B, T, F]; layer 0 begins with the model's x_k."""
-        layers = tf.cast(layers, tf.float32)
         parts = []
         if self.representation.x_k and self.table is None:
             parts.append(layers[:, :, 0, : self.representation.token_width])
@@ -112,7 +119,7 @@ class Classifier(tf.keras.layers.Layer):
         return tf.concat(parts, -1)
 
     def _behind(self, layers: tf.Tensor) -> tf.Tensor | None:
-        return self.mixes["output"](tf.cast(layers, tf.float32)) if "output" in self.mixes else None
+        return self.mixes["output"](layers) if "output" in self.mixes else None
 
     def weights_by_place(self) -> dict[str, tuple[list[float], float]]:
         """Return the weights of the layers as they are now and gamma, by place; no gates, which differ by token."""
@@ -128,6 +135,6 @@ class Classifier(tf.keras.layers.Layer):
         """Return the gated mixes by place."""
         return {place: mix for place, mix in self.mixes.items() if isinstance(mix, GatedMix)}
 
-    def _gate_weights(self, layers: tf.Tensor) -> dict[str, tf.Tensor]:
-        layers = tf.cast(layers, tf.float32)
+    def _gate_weights(self, inputs: tf.Tensor) -> dict[str, tf.Tensor]:
+        layers = self._layers_of(inputs)
         return {place: gate.weights_of_tokens(layers) for place, gate in self.gates().items()}

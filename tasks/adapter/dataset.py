@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tasks.adapter.features import Features
+from tasks.adapter.finetuning import Sentences
 from tasks.task import Example, Kind, Task
 from toolkit.metrics import METRICS, TAG_SEPARATOR, CountMetric
 
@@ -23,7 +24,7 @@ class Dataset:
         kind: what is labelled.
         labels: in the order of the targets.
         metric: of the score.
-        features: the layers of all sentences, those of a pair one behind the other.
+        features: the layers of all sentences, or the sentences, those of a pair one behind the other.
         targets: int32, the index of the label of each example, or in a task of tags of each token.
         positions: int32 [sentences], where the word in question stands, else -1.
         gold: texts [examples], as `toolkit.metrics` takes them.
@@ -33,15 +34,15 @@ class Dataset:
     kind: Kind
     labels: tuple[str, ...]
     metric: CountMetric
-    features: Features
+    features: Features | Sentences
     targets: np.ndarray
     positions: np.ndarray
     gold: np.ndarray
     words: np.ndarray
 
     @classmethod
-    def of(cls, task: Task, examples: Sequence[Example], features: Features) -> "Dataset":
-        """Put the examples of a task beside the layers of their sentences."""
+    def of(cls, task: Task, examples: Sequence[Example], features: Features | Sentences) -> "Dataset":
+        """Put the examples of a task beside the layers of their sentences, or beside the sentences."""
         number = {label: index for index, label in enumerate(task.labels)}
         if task.kind == "tagging":
             targets = [number[tag] for example in examples for tag in example.tags]
@@ -71,11 +72,11 @@ class Dataset:
         return np.concatenate([np.arange(start, stop) for start, stop in borders])
 
     def batch(self, rows: np.ndarray) -> Batch:
-        """Return layers, lengths, words and positions of some examples, of pairs all first sentences first."""
+        """Return inputs, lengths, words and positions of some examples, of pairs all first sentences first."""
         if self.kind == "pair":
             rows = np.concatenate([2 * rows, 2 * rows + 1])
-        layers, lengths = self.features.batch(rows)
-        return layers, lengths, self._padded(self.words, rows, lengths, 0), self.positions[rows]
+        inputs, lengths = self.features.batch(rows)
+        return inputs, lengths, self._padded(self.words, rows, lengths, 0), self.positions[rows]
 
     def targets_of(self, rows: np.ndarray) -> np.ndarray:
         """Return the targets of some examples, int32 [B], or of their tokens [B, T] with -1 at padding."""

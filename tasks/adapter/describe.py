@@ -58,4 +58,10 @@ def _notes(documents: Sequence[Mapping[str, Any]]) -> list[str]:
     notes.append("± EXAMPLES: half of the 95 % bootstrap interval over the test examples.")
     if any(row["layer_weights"] for row in rows):
         notes.append("LAYERS: weights of the layers, layer 0 first, with the standard deviation over seeds.")
+    tuned = next((row["bilm"] for row in rows if row["bilm"] and row["bilm"]["fine_tuned"]), None)
+    if tuned:
+        notes.append(
+            f"The biLM was fine-tuned with the head, at the rate {tuned['learning_rate']:g}: its checksum was "
+            f"{tuned['checksum_before']} before and is another in each run (results.json)."
+        )
     return notes

@@ -1,6 +1,6 @@
 """What `toolkit evaluate` answers: runs of the same configuration summed up, and compared."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,9 @@ def outcome_of(folder: Path, metric: str) -> Outcome:
     frame = read_predictions(folder, ["example_id", "split", "gold", "predicted"]).sort_values("example_id")
     parts = {split: frame[frame["split"] == split] for split in REPORTED}
     gold, answers = ({split: part[name].to_numpy(object) for split, part in parts.items()} for name in GOLD_ANSWER)
-    mixes = {place: tuple(mix) for place, mix in load_run(folder).results.get("mixes", {}).items()}
-    return Outcome(folder, metric, gold, answers, mixes)
+    results = load_run(folder).results
+    mixes = {place: tuple(mix) for place, mix in results.get("mixes", {}).items()}
+    return Outcome(folder, metric, gold, answers, mixes, results.get("bilm"))
 
 
 def row_of(representation: Representation, head: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -64,8 +65,17 @@ def row_of(representation: Representation, head: str, outcomes: Sequence[Outcome
         "test_by_seed": scores["test"].tolist(),
         **of_input,
         **({"output_mix": of_output[0]} if of_output else {}),
+        "bilm": _bilm_row([o.bilm for o in outcomes if o.bilm]),
         "runs": [o.folder.name for o in outcomes],
     }
+
+
+def _bilm_row(told: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Return what became of a biLM's weights over seeds, each distinct checksum once; runs of old do not tell it."""
+    if not told:
+        return None
+    after = dict.fromkeys(checksum for one in told for checksum in one["checksums_after"])
+    return {**told[0], "checksums_after": list(after)}
 
 
 def _mix_row(mixes: Sequence[tuple[list[float], float]], spread: bool) -> dict[str, Any]:

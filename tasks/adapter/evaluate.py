@@ -25,6 +25,7 @@ def source_of(model: Model, settings: Settings) -> LayerSource:
         encoder.encode,
         spec.directions,
         compute=chosen.compute,
+        model=model,
     )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from tasks.adapter.cache import LayerCache
 from tasks.task import Splits
+from toolkit.bilm.folder import Model
 from toolkit.errors import FormatError
 from toolkit.files import fingerprint
 from toolkit.progress import Progress
@@ -40,6 +41,7 @@ class LayerSource:
         compute: dtype of the products that the vectors were computed with; of dumps it is in `state`.
         embed: settings of [embed] that the vectors were made with, where they are not the user's.
         check: refuses splits whose sentences the source does not hold.
+        model: the biLM behind it; None of dumps.
     """
 
     name: str
@@ -54,6 +56,7 @@ class LayerSource:
     compute: str = ""
     embed: Mapping[str, object] = field(default_factory=dict)
     check: Callable[[Splits], None] = lambda splits: None
+    model: Model | None = None
 
 
 @dataclass(frozen=True)

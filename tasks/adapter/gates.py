@@ -26,9 +26,9 @@ def gates_of_tokens(classifier: Classifier, data: Dataset, rows: np.ndarray, bat
     """Return the weights that gated mixes give to the layers of each token, float32 [tokens, L+1] by place."""
     found: dict[str, list[np.ndarray]] = {place: [] for place in classifier.gates()}
     for start in range(0, len(rows) if found else 0, batch_size):
-        layers, lengths, *_ = data.batch(rows[start : start + batch_size])
-        inside = np.arange(layers.shape[1]) < lengths[:, None]
-        for place, weights in classifier.gate_weights(layers).items():
+        inputs, lengths, *_ = data.batch(rows[start : start + batch_size])
+        inside = np.arange(inputs.shape[1]) < lengths[:, None]
+        for place, weights in classifier.gate_weights(inputs).items():
             found[place].append(weights.numpy()[inside])
     return {place: np.concatenate(parts) for place, parts in found.items()}
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from tasks.adapter.document import outcome_of, row_of
 from tasks.adapter.features import LayerSource
+from tasks.adapter.finetuning import check_finetuning
 from tasks.adapter.prepare import prepare, representations_of
 from tasks.adapter.representation import Representation
 from tasks.adapter.run import Outcome, own_settings, run_seed
@@ -98,15 +99,16 @@ def run_grid(
     """Evaluate every mix, part of the training examples and seed on every task, one training at a time.
 
     A run that has ended well in the store, of the same settings, task, data, model and seed, is taken and not trained
-    again; so a grid that was killed goes on with what is missing. Archived runs are not taken. Two processes with the
-    same grid share the work only as far as one finds what the other has finished.
+    again; so a grid that was killed goes on with what is missing, the training in the middle of it behind its last
+    epoch. Archived runs are not taken. Two processes with the same grid share the work only as far as one finds what
+    the other has finished.
 
     Args:
         pairs: tasks, each with what gives its layers.
         settings: `evaluate.mix` may name several mixes, `evaluate.seeds` several seeds.
         store: the run store.
         fractions: of the training examples; none takes `evaluate.train_fraction`.
-        rerun: train all anew.
+        rerun: train all anew, from the start.
 
     Raises:
         UsageError: a task, head or mix does not go with the others; nothing has been trained then.
@@ -134,7 +136,7 @@ def run_grid(
                 outcomes |= found  # another process has trained it meanwhile
             else:
                 began = time.monotonic()
-                run = training.representation, training.settings, training.settings.evaluate.seed, store
+                run = training.representation, training.settings, training.settings.evaluate.seed, store, rerun
                 outcomes[training.key] = run_seed(prepared, *run)
                 pace.add(training, time.monotonic() - began)
             missing.remove(training)
@@ -146,9 +148,11 @@ def run_grid(
 def _representations(task: Task, source: LayerSource, settings: Settings) -> list[Representation]:
     check_supported(task, settings.evaluate)
     try:
-        return representations_of(source, settings.evaluate)
+        representations = representations_of(source, settings.evaluate)
+        check_finetuning(source, representations, settings.evaluate)
     except UsageError as error:
         raise UsageError(f"task {task.name!r}: {error}") from None
+    return representations
 
 
 def _trainings(

@@ -7,8 +7,9 @@ import numpy as np
 from tasks.adapter.cache import layer_cache
 from tasks.adapter.dataset import Dataset
 from tasks.adapter.features import LayerSource, features_of
+from tasks.adapter.finetuning import Sentences, bilm_below
 from tasks.adapter.representation import Representation, split_mixes
-from tasks.adapter.run import Prepared
+from tasks.adapter.rounds import Prepared
 from tasks.adapter.wordvectors import width_of, word_table
 from tasks.task import Splits, Task
 from toolkit.config import Evaluate, Settings
@@ -42,7 +43,7 @@ def representations_of(source: LayerSource, chosen: Evaluate) -> list[Representa
 
 
 def prepare(task: Task, splits: Splits, source: LayerSource, settings: Settings) -> Prepared:
-    """Put a task's examples beside the layers of their sentences.
+    """Put a task's examples beside the layers of their sentences; beside the sentences where these are not frozen.
 
     Raises:
         DataError, FormatError: the source does not give the layers of these sentences.
@@ -51,9 +52,12 @@ def prepare(task: Task, splits: Splits, source: LayerSource, settings: Settings)
     parts = splits.parts()
     examples = [example for part in parts.values() for example in part]
     sentences = [tokens for example in examples for tokens in example.sentences]
-    features = features_of(sentences, source, splits.fingerprint, layer_cache(settings))
+    tuned, words = settings.evaluate.finetune_rate > 0, width_of(settings.evaluate) > 0
+    frozen = None if tuned and not words else features_of(sentences, source, splits.fingerprint, layer_cache(settings))
+    features = Sentences(sentences) if tuned else frozen
     borders = np.cumsum([len(part) for part in parts.values()])
     rows = dict(zip(parts, np.split(np.arange(len(examples)), borders[:-1]), strict=True))
     directions = source.directions if source.names[0] == "x_k" and source.n_layers > 1 else 0
-    table = word_table(settings.evaluate, sentences, features, directions)
-    return Prepared(task, splits, source, Dataset.of(task, examples, features), rows, table)
+    table = word_table(settings.evaluate, sentences, frozen, directions)
+    bilm = bilm_below(source) if tuned else None
+    return Prepared(task, splits, source, Dataset.of(task, examples, features), rows, table, bilm)

@@ -78,7 +78,7 @@ def width_of(settings: Evaluate) -> int:
 
 
 def word_table(
-    settings: Evaluate, sentences: Sequence[Sequence[str]], features: Features, directions: int
+    settings: Evaluate, sentences: Sequence[Sequence[str]], features: Features | None, directions: int
 ) -> WordTable | None:
     """Return the vectors of all words of some sentences; None for the model's own.
 
@@ -88,7 +88,8 @@ def word_table(
     Args:
         settings: `word_vectors`, `unknown_words`.
         sentences: all that `features` holds.
-        features: layer 0 begins with the token vector; it is read where words are unknown.
+        features: layer 0 begins with the token vector; it is read where words are unknown. Without vectors of words it
+            may be None.
         directions: how often it stands there side by side, 0 where it is none of the token alone.
 
     Raises:

@@ -74,6 +74,16 @@ def test_a_graph_gives_what_eager_gives(classifier):
     np.testing.assert_allclose(graph(sentences(), LENGTHS), classifier(sentences(), LENGTHS), atol=1e-5)
 
 
+def test_dropout_goes_on_where_its_variables_stood(classifier):
+    """A training that was killed puts `variables` back; a head whose chance is elsewhere would go on otherwise."""
+    stood = [variable.numpy() for variable in classifier.variables]
+    first, second = (classifier(sentences(), LENGTHS, training=True).numpy() for _ in range(2))
+    assert (first != second).any()
+    for variable, value in zip(classifier.variables, stood, strict=True):
+        variable.assign(value)
+    np.testing.assert_array_equal(classifier(sentences(), LENGTHS, training=True), first)
+
+
 @pytest.mark.parametrize(("place", "mix"), [("input", "learned"), ("both", "gated")])
 @pytest.mark.parametrize(("head", "kind"), CASES)
 def test_a_gradient_reaches_every_weight(head, kind, place, mix):

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tasks.adapter import run as module
+from tasks.adapter import rounds as module
 from tasks.adapter.cache import LayerCache
 from tasks.adapter.describe import evaluation_text
 from tasks.adapter.evaluate import evaluate, source_of

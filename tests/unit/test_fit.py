@@ -6,13 +6,16 @@ from sklearn.linear_model import LogisticRegression
 
 from tasks.adapter.classifier import Classifier
 from tasks.adapter.dataset import Dataset
+from tasks.adapter.epochs import Fitted, Watch
 from tasks.adapter.features import Features, LayerSource
-from tasks.adapter.fit import Fitted, Watch, fit, label_weights, predict
+from tasks.adapter.fit import fit, predict
 from tasks.adapter.gates import distribution, gates_of_tokens
 from tasks.adapter.head import find_head
 from tasks.adapter.logistic import GRID, features
 from tasks.adapter.representation import Representation
-from tasks.adapter.run import Prepared, run_seed
+from tasks.adapter.rounds import Prepared
+from tasks.adapter.run import run_seed
+from tasks.adapter.step import label_weights
 from tasks.task import Example, Kind, Task, in_folds
 from toolkit.config import Evaluate, Settings
 from toolkit.runs.reader import load_run, read_layers, read_predictions

@@ -46,6 +46,10 @@ def register(app: typer.Typer) -> None:
             str | None,
             typer.Option(help="Instead of the model's: a GloVe, word2vec or fastText file, or trained:100."),
         ] = None,
+        finetune_rate: Annotated[
+            float | None,
+            typer.Option(help="Train the biLM with the head, at this learning rate, such as 1e-4; 0: frozen."),
+        ] = None,
         seeds: Annotated[int | None, typer.Option(help="Runs a mix, with seeds one behind the other.")] = None,
         train_fraction: Annotated[
             str | None,
@@ -63,10 +67,11 @@ def register(app: typer.Typer) -> None:
         label_column: Annotated[str | None, typer.Option(help="Of csv data; default: label.")] = None,
         split_column: Annotated[str | None, typer.Option(help="Of csv data: train, dev or test a row.")] = None,
     ) -> Report:
-        """Train classifiers on the frozen layers of a model, score them, and compare representations of the words.
+        """Train classifiers on the layers of a model, score them, and compare representations of the words.
 
-        One training at a time: every mix and seed on every task, for as many as are named. Finished runs of the same
-        settings, data, model and seed are taken from the run store, so the same command goes on after a kill.
+        The model is frozen unless --finetune-rate is given. One training at a time: every mix and seed on every task,
+        for as many as are named. Finished runs of the same settings, data, model and seed are taken from the run store,
+        and a training that was killed goes on behind its last epoch: the same command goes on after a kill.
         """
         settings = session.settings(
             evaluate__mix=mix,
@@ -74,6 +79,7 @@ def register(app: typer.Typer) -> None:
             evaluate__head=head,
             evaluate__x_k=x_k,
             evaluate__word_vectors=word_vectors,
+            evaluate__finetune_rate=finetune_rate,
             evaluate__seeds=seeds,
             paths__data=data,
         ).settings

@@ -55,6 +55,9 @@ NOISE = frozenset(
     }
 )
 
+# Settings that came later, with the value that does what was done before them: with it a group stays what it was.
+LATER = {"evaluate.finetune_rate": 0.0}
+
 
 class Manifest(TypedDict):
     """`run.json`. Times are UTC, ISO 8601 with seconds."""
@@ -119,4 +122,5 @@ def group_of(
 ) -> str:
     """Return the 16 digits that runs of one experiment share whatever their seeds."""
     flat = relevant_settings(kind, flatten(settings.model_dump(mode="json")))
+    flat = {key: value for key, value in flat.items() if (key, value) not in LATER.items()}
     return fingerprint([kind, flat, task, model_fingerprint, data_fingerprint])

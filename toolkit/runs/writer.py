@@ -185,6 +185,11 @@ class RunWriter:
         """
         self._stopped = True
 
+    @property
+    def seconds(self) -> float:
+        """Seconds of writing so far, those before a resume included."""
+        return time.monotonic() - self._began
+
     def metric(
         self,
         name: str,
@@ -206,7 +211,7 @@ class RunWriter:
         """
         value = float(value)
         line: dict[str, Any] = {"name": name, "value": value if math.isfinite(value) else str(value), "split": split}
-        line["seconds"] = round(time.monotonic() - self._began, 3)
+        line["seconds"] = round(self.seconds, 3)
         line |= {k: v for k, v in (("step", step), ("tokens", tokens), ("kind", kind)) if v is not None}
         self._metrics.write(json.dumps(line, ensure_ascii=False) + "\n")
         self.heartbeat()
