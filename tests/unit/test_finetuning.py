@@ -9,9 +9,11 @@ import pytest
 from tasks.adapter.classifier import Classifier
 from tasks.adapter.dataset import Dataset
 from tasks.adapter.describe import evaluation_text
+from tasks.adapter.epochs import Watch
 from tasks.adapter.evaluate import evaluate, source_of
 from tasks.adapter.features import Features
 from tasks.adapter.finetuning import Sentences, bilm_below, check_finetuning, weights_told
+from tasks.adapter.fit import fit
 from tasks.adapter.head import find_head
 from tasks.adapter.prepare import representations_of
 from tasks.adapter.representation import Representation
@@ -91,6 +93,28 @@ def test_before_training_scores_are_those_of_the_frozen_layers(model, kind, head
     assert tuned.bilm.fingerprint() == model.fingerprint
 
 
+def test_each_state_of_a_sentences_start_is_that_of_the_frozen_layers(model):
+    sentences, found = [("the", "bank"), ("money", "was", "in", "the", "river")], {}
+    tokens, lengths = Sentences(sentences).batch(np.arange(2))
+    for state in ("warm", "zero"):
+        source = source_of(model, settings_for(Path(), state))
+        found[state] = bilm_below(source)(tf.constant(tokens)).numpy()
+        for row, expected in enumerate(source.encode(sentences)):
+            own = found[state][row, : lengths[row]].transpose(1, 0, 2)
+            np.testing.assert_allclose(own, expected, atol=1e-6)
+    assert np.abs(found["warm"] - found["zero"]).max() > 1e-4
+
+
+def test_the_weights_of_the_bilm_that_were_best_on_dev_are_kept(model):
+    _, (classifier, data) = pair_of(model, "sentence", "cnn", "learned")
+    marks: list[str] = []
+    watch = Watch(on_epoch=lambda epoch: marks.append(classifier.bilm.fingerprint()))
+    settings = Evaluate(finetune_rate=0.02, epochs=4, patience=4, batch_size=4)
+    fitted = fit(classifier, data, np.arange(8), np.arange(8, 12), settings, 1, watch)
+    assert len(set(marks)) == 4 > fitted.best.number
+    assert classifier.bilm.fingerprint() == marks[fitted.best.number - 1]
+
+
 def moved(classifier: Classifier, data: Dataset, parts: list, clip_norm: float) -> list[float]:
     """How far one step moves each weight at most."""
     variables = classifier.trainable_variables
@@ -128,7 +152,7 @@ def test_the_gradient_is_clipped_over_head_and_bilm_together(model):
 
 
 def test_a_tuned_run_tells_its_rate_and_checksums_and_leaves_the_model_as_it_was(model, tmp_path):
-    settings = settings_for(tmp_path, finetune_rate=0.01, epochs=6, learning_rate=0.05, seeds=2)
+    settings = settings_for(tmp_path, finetune_rate=0.01, epochs=3, learning_rate=0.05, seeds=2)
     document = evaluate(TOY, source_of(model, settings), settings, tmp_path / "runs")
     (row,) = document["rows"]
     told = row["bilm"]
@@ -141,6 +165,9 @@ def test_a_tuned_run_tells_its_rate_and_checksums_and_leaves_the_model_as_it_was
         dev = frame[frame["split"] == "dev"]
         assert (dev["gold"] == dev["predicted"]).mean() == pytest.approx(results["metrics"][1]["value"])
         assert "tuned-0.01" in run.name
+    alone = settings_for(tmp_path, finetune_rate=0.01, epochs=3, learning_rate=0.05, seed=2)
+    (other,) = evaluate(TOY, source_of(model, alone), alone, tmp_path / "alone")["rows"]
+    assert other["bilm"]["checksums_after"][0] == told["checksums_after"][1]  # not tuned on by the next seed
     text = evaluation_text([document], score_table(runs_for_table(tmp_path / "runs")))
     assert f"The biLM was fine-tuned with the head, at the rate 0.01: its checksum was {model.fingerprint}" in text
     assert not (tmp_path / "cache").exists()
