@@ -2,10 +2,13 @@
 
 import copy
 
+import numpy as np
+
 from toolkit.bilm.backend import tf
 from toolkit.bilm.char_cnn import CharCNN
 from toolkit.bilm.char_cnn_groups import grouped_token_vectors
 from toolkit.bilm.compiled import compiled
+from toolkit.bilm.lstm import Restart
 from toolkit.bilm.model import BiLM, States, run_layers
 
 COMPILED_ROWS = 16  # sequences of a batch from which on compiling pays
@@ -26,26 +29,38 @@ class Inference:
             (tf.cast(kernel, dtype), bias, *(tf.cast(matrix, dtype) for matrix in projection))
             for kernel, bias, *projection in bilm.lstm_weights()
         ]
+        # The first layer reads the same words again and again: its input product is made once for each of them.
+        self._first, recurrent = tf.split(self._weights[0][0], 2, 1)
+        self._weights[0] = recurrent, *self._weights[0][1:]
         rows = tf.TensorSpec([None] * 4, tf.float32)
-        signature = tf.TensorSpec([None, None], tf.float32), tf.TensorSpec([None] * 3, tf.int32), (rows, rows)
-        self._plain = tf.function(lambda *given: self._layers(*given), signature, autograph=False)
-        self._fast = tf.function(lambda *given: self._layers(*given, compiled), signature, autograph=False)
+        unbroken = tf.TensorSpec([None, None], tf.float32), tf.TensorSpec([None] * 3, tf.int32), (rows, rows)
+        restarting = *unbroken, (tf.TensorSpec([None, None], tf.bool), rows, rows)
+        self._unbroken = tf.function(self._layers, unbroken, autograph=False)
+        self._plain = tf.function(self._layers, restarting, autograph=False)
+        self._fast = tf.function(lambda *given: self._layers(*given, compiled), restarting, autograph=False)
         self._group = tf.function(self._grouped, autograph=False, reduce_retracing=True)
 
-    def layers(self, vectors: tf.Tensor, places: tf.Tensor, states: States) -> tuple[tf.Tensor, States]:
-        """Run the LSTM layers over sequences of token vectors.
+    def layers(
+        self, vectors: np.ndarray, places: np.ndarray, states: States, restarts: np.ndarray, start: States
+    ) -> tuple[tf.Tensor, States]:
+        """Run the LSTM layers over rows of sentences that lie one behind the other.
 
         Args:
-            vectors: float32 [n, P].
-            places: int32 [T, R, B], rows of `vectors`; the backward half holds each sequence reversed. A sequence that
-                is shorter than T ends in any rows.
-            states: cells float32 [L, R, B, D] and outputs float32 [L, R, B, P] to start from.
+            vectors: float32 [n, P], of distinct words.
+            places: int32 [T, R, B], rows of `vectors`; the backward half holds each sentence reversed.
+            states: cells float32 [L, R, B, D] and outputs float32 [L, R, B, P] to go on from.
+            restarts: bool [T, B], the steps that a row takes from `start` instead.
+            start: such states of one row.
 
         Returns:
-            float32 [L, T, R, B, P], residual included, the backward half still reversed, anything behind a sequence's
-            end; and the states behind the last step.
+            float32 [L, T, R, B, P], residual included, the backward half still reversed; and the states behind the last
+            step.
         """
-        return (self._fast if places.shape[2] >= COMPILED_ROWS else self._plain)(vectors, places, states)
+        if places.shape[2] >= COMPILED_ROWS:
+            return self._fast(vectors, places, states, (restarts, *start))
+        if restarts.any():
+            return self._plain(vectors, places, states, (restarts, *start))
+        return self._unbroken(vectors, places, states)
 
     def group_vectors(self, ids: tf.Tensor) -> tf.Tensor:
         """Return what `BiLM.token_vectors` does, of the words of a length group, fast for many.
@@ -58,10 +73,12 @@ class Inference:
         """
         return self._group(ids, whole=ids.shape[1] == self.spec.max_characters)
 
-    def _layers(self, vectors: tf.Tensor, places: tf.Tensor, states: States, *wrap) -> tuple[tf.Tensor, States]:
-        x = tf.cast(tf.gather(vectors, places), self.dtype)
-        x = tf.ensure_shape(x, [None, self.spec.directions, None, self.spec.projection_dim])
-        return run_layers(x, states, self._weights, self.spec, *wrap)
+    def _layers(
+        self, vectors: tf.Tensor, places: tf.Tensor, states: States, restart: Restart | None = None, *wrap
+    ) -> tuple[tf.Tensor, States]:
+        places = tf.ensure_shape(places, [None, self.spec.directions, None])
+        x = tf.matmul(tf.cast(vectors, self.dtype), self._first), places
+        return run_layers(x, states, self._weights, self.spec, restart, *wrap)
 
     def _grouped(self, ids: tf.Tensor, whole: bool) -> tf.Tensor:
         empty = tf.zeros([0, self.spec.max_characters], ids.dtype)

@@ -11,6 +11,9 @@ from toolkit.bilm.backend import tf
 from toolkit.bilm.compiled import logistic
 from toolkit.bilm.spec import BiLMSpec
 
+Lookup = tuple[tf.Tensor, tf.Tensor]  # vectors times a layer's input rows [R, n, 4D], and which comes where [T, R, B]
+Restart = tuple[tf.Tensor, tf.Tensor, tf.Tensor]  # which rows start anew at which step, and the states they start from
+
 
 class LSTMLayer(tf.Module):
     """The weights of one layer, forward direction first.
@@ -54,41 +57,59 @@ def gates(z: tf.Tensor, c: tf.Tensor, cell_clip: float | None) -> tuple[tf.Tenso
 
 
 def run_layer(
-    x: tf.Tensor,
+    x: tf.Tensor | Lookup,
     states: tuple[tf.Tensor, tf.Tensor],
     weights: tuple[tf.Tensor, ...],
     spec: BiLMSpec,
+    restart: Restart | None = None,
     wrap: Callable[[Callable], Callable] = lambda function: function,
 ) -> tuple[tf.Tensor, tuple[tf.Tensor, tf.Tensor]]:
     """Run one layer over sequences, each direction as a recurrence of its own: gates run beside the other's products.
 
     Args:
-        x: [T, R, B, P] in the dtype of the products, the backward half reversed already.
+        x: [T, R, B, P] in the dtype of the products, the backward half reversed already; or, for vectors that come
+            again, their products and places.
         states: cells float32 [R, B, D] and outputs [R, B, P] to start from.
-        weights: kernel [R, 2P, 4D], bias float32 [R, 4D] and, where there is one, projection [R, D, P].
+        weights: kernel [R, 2P, 4D] (beside products, only its recurrent rows), bias float32 [R, 4D] and, where there is
+            one, projection [R, D, P].
         spec: the shape of the biLM.
-        wrap: is applied to the element-wise piece; `compiled` makes it fast for batches that come again.
+        restart: the steps bool [T, B] that a row takes from other states, and these, cells float32 [R, 1, D] and
+            outputs float32 [R, 1, P].
+        wrap: is applied to the element-wise pieces; `compiled` makes them fast for batches that come again.
 
     Returns:
         outputs [T, R, B, P] without the residual, in the dtype of x, and the states behind the last step: where a
         sequence is shorter than T, padded behind, its outputs are right and its states are not.
     """
-    time, dtype, d, p = tf.shape(x)[0], x.dtype, spec.dim, spec.projection_dim
+    products, places = x if isinstance(x, tuple) else (None, x)
+    time, dtype, d, p = tf.shape(places)[0], weights[0].dtype, spec.dim, spec.projection_dim
     # Without a projection there is nothing that proj_clip would clip, as in TensorFlow's LSTMCell.
     bound = spec.proj_clip if spec.has_projection else None
 
     @wrap
-    def cell(z: tf.Tensor, bias: tf.Tensor, c: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        *_, c, m = gates(tf.cast(z, tf.float32) + bias, c, spec.cell_clip)
+    def enter(x: list[tf.Tensor], h: tf.Tensor, *restart: tf.Tensor) -> tf.Tensor:
+        return tf.concat([*x, _restarted(h, *restart)], -1)
+
+    @wrap
+    def cell(z: list[tf.Tensor], bias: tf.Tensor, c: tf.Tensor, *restart: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        total = bias
+        for part in z:
+            total += tf.cast(part, tf.float32)
+        *_, c, m = gates(total, _restarted(c, *restart), spec.cell_clip)
         return c, tf.cast(m, dtype)
 
-    xs = tf.unstack(x, spec.directions, 1)
+    xs = tf.unstack(places, spec.directions, 1)
     kernels, biases, *projections = (tf.unstack(weight, spec.directions) for weight in weights)
+
+    def anew(t: tf.Tensor, direction: int, part: int) -> tuple[tf.Tensor, ...]:
+        return (restart[0][t], restart[part][direction]) if restart else ()
 
     def step(t: tf.Tensor, directions: list[tuple]) -> tuple:
         following = []
         for n, (c, h, written) in enumerate(directions):
-            c, m = cell(tf.matmul(tf.concat([xs[n][t], h], -1), kernels[n]), biases[n], c)
+            entering = enter([xs[n][t]] if products is None else [], h, *anew(t, n, 2))
+            z = [tf.matmul(entering, kernels[n]), *([] if products is None else [tf.gather(products[n], xs[n][t])])]
+            c, m = cell(z, biases[n], c, *anew(t, n, 1))
             h = clip(tf.matmul(m, projections[0][n]) if projections else m, bound)
             following.append((c, h, written.write(t, h)))
         return t + 1, following
@@ -101,6 +122,10 @@ def run_layer(
     _, ended = tf.while_loop(lambda t, _: t < time, step, (0, start), shape_invariants=(tf.TensorShape([]), shapes))
     cells, outputs, written = zip(*ended, strict=True)
     return tf.stack([array.stack() for array in written], 1), (tf.stack(cells), tf.stack(outputs))
+
+
+def _restarted(value: tf.Tensor, rows: tf.Tensor | None = None, start: tf.Tensor | None = None) -> tf.Tensor:
+    return value if rows is None else tf.where(rows[:, None], tf.cast(start, value.dtype), value)
 
 
 def _glorot(rng: np.random.Generator, directions: int, rows: int, columns: int) -> np.ndarray:

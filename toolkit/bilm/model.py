@@ -9,7 +9,7 @@ import numpy as np
 
 from toolkit.bilm.backend import tf
 from toolkit.bilm.char_cnn import CharCNN, dense
-from toolkit.bilm.lstm import LSTMLayer, run_layer
+from toolkit.bilm.lstm import Lookup, LSTMLayer, Restart, run_layer
 from toolkit.bilm.spec import BiLMSpec
 
 States = tuple[tf.Tensor, tf.Tensor]
@@ -97,19 +97,21 @@ class BiLM(tf.Module):
 
 
 def run_layers(
-    x: tf.Tensor,
+    x: tf.Tensor | Lookup,
     states: States,
     weights: Weights,
     spec: BiLMSpec,
+    restart: Restart | None = None,
     wrap: Callable[[Callable], Callable] = lambda function: function,
 ) -> tuple[tf.Tensor, States]:
     """Run all layers over sequences of which the backward half is reversed already.
 
     Args:
-        x: [T, R, B, P] in the dtype of the products.
+        x, weights: see `run_layer`, the weights of each layer.
         states: cells float32 [L, R, B, D] and outputs float32 [L, R, B, P] to start from.
-        weights: see `BiLM.lstm_weights`, matrices in the dtype of the products.
         spec: the shape.
+        restart: the steps bool [T, B] that a row takes from other states, and these, cells float32 [L, R, 1, D] and
+            outputs float32 [L, R, 1, P].
         wrap: see `run_layer`.
 
     Returns:
@@ -118,7 +120,8 @@ def run_layers(
     """
     outputs, cells, hiddens = [], [], []
     for index, layer in enumerate(weights):
-        y, (c, h) = run_layer(x, (states[0][index], states[1][index]), layer, spec, wrap)
+        own = restart and (restart[0], restart[1][index], restart[2][index])
+        y, (c, h) = run_layer(x, (states[0][index], states[1][index]), layer, spec, own, wrap)
         x = y + x if spec.skip and index else y
         outputs.append(tf.cast(x, tf.float32))
         cells.append(c)

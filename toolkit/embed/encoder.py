@@ -8,15 +8,14 @@ import numpy as np
 from toolkit.bilm.backend import tf
 from toolkit.bilm.folder import Model
 from toolkit.bilm.inference import Inference
-from toolkit.bilm.model import States
+from toolkit.embed.packing import pieces
 from toolkit.embed.states import StateMode, warm_state
 from toolkit.embed.tokens import TokenTable
 from toolkit.errors import UsageError, did_you_mean
 from toolkit.text.vocab import BOS, EOS
 
-WINDOW_BYTES = 256 << 20  # of results that wait for their turn
+WINDOW_BYTES = 512 << 20  # of results that are computed together
 WINDOW_BATCHES = 8
-ROWS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256)  # sentences of a batch: few sizes, since each is compiled
 
 Compute = Literal["float32", "bfloat16"]
 
@@ -34,13 +33,13 @@ class Encoder:
     Args:
         model: from `toolkit.bilm.folder.load_model`.
         state: "warm", "zero" or "stateful".
-        batch_tokens: padded tokens encoded at a time, marks included; a longer sentence is encoded in pieces, whose
-            states are carried from one to the next.
+        batch_tokens: tokens encoded at a time, marks included; sentences lie end to end in its rows (see `pieces`), and
+            what reaches beyond goes on in the next with the states carried.
         compute: dtype of the matrix products; vectors are float32 with both. bfloat16 is faster where the hardware has
             it, at a relative error of about 1e-2.
 
     Attributes:
-        window_tokens: sentences are read ahead, sorted and batched until they hold this many tokens, marks included.
+        window_tokens: sentences are read ahead and packed until they hold this many tokens, marks included.
 
     Raises:
         UsageError: the state is unknown, or the model lacks a vocabulary that it needs.
@@ -72,16 +71,10 @@ class Encoder:
         """
         if self.state == "stateful":
             for sentence in sentences:
-                yield _cut(self._encode_next(sentence), marks)
+                yield from self._encode([sentence], marks)
             return
         for window in self._windows(sentences):
-            results: list[np.ndarray | None] = [None] * len(window)
-            for batch in self._batches(window):
-                starts = tuple(tf.repeat(part, _fill(len(batch)), axis=2) for part in self._start)
-                layers, _ = self._run([window[i] for i in batch], starts)
-                for index, one in zip(batch, layers, strict=True):
-                    results[index] = _cut(one, marks)
-            yield from results
+            yield from self._encode(window, marks)
 
     def token_vectors(self, words: Sequence[str]) -> np.ndarray:
         """Return the context-independent vectors of words, float32 [n, P]."""
@@ -116,47 +109,32 @@ class Encoder:
         if window:
             yield window
 
-    def _batches(self, window: list[Sequence[str]]) -> Iterator[list[int]]:
-        """Indices of sentences that go together, of like lengths, the longest first."""
-        order = sorted(range(len(window)), key=lambda i: -len(window[i]))
-        while order:
-            fitting = self._batch_tokens // (len(window[order[0]]) + 2)
-            size = max(size for size in ROWS if size <= max(1, fitting))
-            yield order[:size]
-            order = order[size:]
-
-    def _encode_next(self, sentence: Sequence[str]) -> np.ndarray:
-        (layers,), self._start = self._run([sentence], self._start)
-        return layers
-
-    def _run(self, sentences: list[Sequence[str]], states: States) -> tuple[list[np.ndarray], States]:
-        """Encode sentences side by side; the states have a row for each, and perhaps more rows to fill the batch."""
-        spec, rows = self.model.spec, states[0].shape[2]
-        vectors = self._tokens.vectors([word for sentence in sentences for word in (BOS, *sentence, EOS)])
-        lengths = np.array([len(sentence) + 2 for sentence in sentences])
-        first = np.cumsum(lengths) - lengths
-        steps = np.arange(lengths.max())[:, None]
-        directions = [first + np.minimum(steps, lengths - 1), first + np.maximum(lengths - 1 - steps, 0)]
-        places = np.stack(directions[: spec.directions], 1).astype(np.int32)  # [T, R, B]
-        places = np.pad(places, [(0, 0), (0, 0), (0, rows - len(sentences))])
-        x, parts = tf.constant(vectors), []
-        piece = max(1, self._batch_tokens // rows)
-        for start in range(0, len(places), piece):
-            layers, states = self._inference.layers(x, tf.constant(places[start : start + piece]), states)
-            parts.append(layers.numpy())
-        layers = np.concatenate(parts, 1) if len(parts) > 1 else parts[0]  # [L, T, R, B, P]
-        results = []
-        for row, (begin, length) in enumerate(zip(first, lengths, strict=True)):
-            halves = [layers[:, :length, 0, row], layers[:, :length, -1, row][:, ::-1]][: spec.directions]
-            bottom = np.concatenate([vectors[begin : begin + length]] * spec.directions, -1)[None]
-            results.append(np.concatenate([bottom, np.concatenate(halves, -1)]))
-        return results, states
-
-
-def _fill(sentences: int) -> int:
-    """Rows of the batch that holds so many sentences."""
-    return next(rows for rows in ROWS if rows >= sentences)
-
-
-def _cut(layers: np.ndarray, marks: bool) -> np.ndarray:
-    return layers if marks else layers[:, 1:-1]
+    def _encode(self, sentences: list[Sequence[str]], marks: bool) -> Iterator[np.ndarray]:
+        """Yield the layers of sentences that are encoded together."""
+        spec, p = self.model.spec, self.model.spec.projection_dim
+        words: dict[str, int] = {}
+        numbers = np.array([words.setdefault(w, len(words)) for sentence in sentences for w in (BOS, *sentence, EOS)])
+        vectors = self._tokens.vectors(list(words))
+        lengths = [len(sentence) + 2 for sentence in sentences]
+        layers = np.empty((spec.n_layers + 1, len(numbers) + 1, spec.width), np.float32)  # the last: of idle slots
+        layers[0, :-1] = np.tile(vectors, spec.directions)[numbers]
+        states = self._start
+        for piece in pieces(lengths, self._batch_tokens):
+            rows = piece.tokens.shape[1]
+            if states[0].shape[2] != rows:
+                states = tuple(tf.repeat(part, rows, 2) if part.shape[2] == 1 else part[:, :, :rows] for part in states)
+            tokens = piece.tokens.transpose(0, 2, 1)[:, : spec.directions]
+            read, places = np.unique(numbers[np.minimum(tokens, len(numbers) - 1)], return_inverse=True)
+            places = places.reshape(tokens.shape).astype(np.int32)
+            outputs, states = self._inference.layers(vectors[read], places, states, piece.restarts, self._start)
+            outputs = outputs.numpy()
+            for direction in range(spec.directions):
+                half = slice(direction * p, (direction + 1) * p)
+                layers[1:, tokens[:, direction], half] = outputs[:, :, direction]
+        if self.state == "stateful":
+            self._start = states
+        end = 0
+        for length in lengths:
+            begin, end = end, end + length
+            # A copy, so that whoever keeps one sentence does not keep all.
+            yield layers[:, begin:end].copy() if marks else layers[:, begin + 1 : end - 1].copy()

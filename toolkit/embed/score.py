@@ -55,7 +55,7 @@ class Scorer:
     Args:
         model: with a vocabulary and a softmax.
         state: "warm", "zero" or "stateful".
-        batch_tokens: padded tokens encoded at a time.
+        batch_tokens: tokens encoded at a time.
         softmax: an output layer of the model's vocabulary; None reads the model's own.
 
     Raises:

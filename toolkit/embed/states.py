@@ -4,7 +4,6 @@ from typing import Literal
 
 import numpy as np
 
-from toolkit.bilm.backend import tf
 from toolkit.bilm.inference import Inference
 from toolkit.bilm.model import States
 from toolkit.bilm.warming import PASSES, WARM_MARK, WARMING
@@ -29,12 +28,12 @@ def warm_state(inference: Inference, tokens: TokenTable) -> States:
     Returns:
         cells float32 [L, R, 1, D] and outputs float32 [L, R, 1, P], R directions: one row, to be repeated for a batch.
     """
-    x = tf.constant(tokens.vectors([BOS, *WARMING.split(), EOS]))
+    x = tokens.vectors([BOS, *WARMING.split(), EOS])
     forward = np.arange(len(x), dtype=np.int32)
-    places = tf.constant(np.stack([forward, forward[::-1]][: inference.spec.directions], 1)[..., None])
-    states = inference.bilm.zero_state(1)
+    places = np.stack([forward, forward[::-1]][: inference.spec.directions], 1)[..., None]
+    states = start = inference.bilm.zero_state(1)
     for _ in range(PASSES):
-        _, states = inference.layers(x, places, states)
+        _, states = inference.layers(x, places, states, np.zeros((len(x), 1), bool), start)
     return states
 
 
