@@ -151,6 +151,7 @@ def test_the_gradient_is_clipped_over_head_and_bilm_together(model):
     assert squares**0.5 == pytest.approx(0.01, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_a_tuned_run_tells_its_rate_and_checksums_and_leaves_the_model_as_it_was(model, tmp_path):
     settings = settings_for(tmp_path, finetune_rate=0.01, epochs=3, learning_rate=0.05, seeds=2)
     document = evaluate(TOY, source_of(model, settings), settings, tmp_path / "runs")
