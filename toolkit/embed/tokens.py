@@ -12,8 +12,8 @@ from toolkit.text.chars import PADDING, char_rows, marked_length
 from toolkit.text.vocab import Vocabulary
 
 CACHE_BYTES = 64 << 20
-# Words that the character CNN reads at a time: few sizes, since each is compiled; its windows are large tensors.
-SIZES = (64, 128, 256, 512)
+# Words that the character CNN reads at a time: compiling another size costs more than it saves.
+SIZES = (64, 512)
 
 
 class TokenTable:
