@@ -7,6 +7,7 @@ from tasks.adapter.mixing import GatedMix, mix_of
 from tasks.adapter.representation import Representation
 from tasks.task import Kind
 from toolkit.bilm.backend import tf
+from toolkit.bilm.char_cnn import dense
 from toolkit.config import Evaluate
 from toolkit.keras.bilm_layer import BiLMLayer
 from toolkit.keras.scalar_mix import ScalarMix
@@ -113,7 +114,7 @@ class Classifier(tf.keras.layers.Layer):
             parts.append(layers[:, :, 0, : self.representation.token_width])
         elif self.representation.x_k:
             words = tf.zeros(tf.shape(layers)[:2], tf.int32) if words is None else words
-            parts.append(tf.gather(self.table, words))
+            parts.append(tf.gather(dense(self.table), words))
         if "input" in self.mixes:
             parts.append(self.mixes["input"](layers))
         return tf.concat(parts, -1)

@@ -6,7 +6,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tasks.adapter.classifier import Classifier
 from tasks.adapter.features import Features
+from tasks.adapter.head import find_head
+from tasks.adapter.representation import Representation
+from tasks.adapter.step import parts_of, train_step
 from tasks.adapter.wordvectors import width_of, word_table
 from toolkit.config import Evaluate
 from toolkit.errors import FormatError, UsageError
@@ -103,3 +107,14 @@ def test_a_word_of_a_text_file_may_hold_a_blank(tmp_path):
     (tmp_path / "v.txt").write_text("the 1 2\nnew york 3 4\n")
     found = word_table(Evaluate(word_vectors=str(tmp_path / "v.txt"), unknown_words="zeros"), [("new york",)], None, 2)
     assert found.vectors[1].tolist() == [3, 4]
+
+
+def test_a_trained_word_takes_one_step_of_adam_however_often_it_stands_in_a_batch():
+    settings = Evaluate(mix="none", head="bilstm", hidden=4, dropout=0.0, word_vectors="trained:4", learning_rate=0.01)
+    shown = Representation.parse("none", True, 3, 6, x_k_width=4)
+    start = np.ones((3, 4), np.float32)
+    classifier = Classifier(shown, find_head("bilstm"), 2, settings, 1, table=start, train_table=True)
+    step = train_step(classifier, parts_of(classifier, settings), settings, np.ones(2, np.float32))
+    step(np.zeros((1, 4, 3, 6), np.float16), np.array([4]), np.array([[1, 1, 1, 1]]), np.array([-1]), np.array([0]))
+    moved = np.abs(classifier.table.numpy() - start).max(1)
+    np.testing.assert_allclose(moved, [0, 0.01, 0], atol=1e-5)
