@@ -74,6 +74,17 @@ def t_interval(values: npt.ArrayLike) -> tuple[float, float]:
     return float(array.mean() - half), float(array.mean() + half)
 
 
+def seed_interval(values: npt.ArrayLike) -> tuple[float, float] | None:
+    """Return the `t_interval` of a score over seeds, None where the seeds tell nothing of a spread.
+
+    That is so of one seed, and where all gave the same score: a training that uses no random numbers would seem exact.
+
+    Args:
+        values: [k].
+    """
+    return t_interval(values) if np.ptp(values) > 0 else None
+
+
 def mcnemar_exact(a_correct: npt.ArrayLike, b_correct: npt.ArrayLike) -> float:
     """Return the two-sided p-value of McNemar's exact test (McNemar 1947, binomial form).
 

@@ -25,7 +25,7 @@ def evaluation_text(documents: Sequence[Mapping[str, Any]], table: ScoreTable) -
 
 
 def _row(task: str, row: Mapping[str, Any]) -> tuple[str, ...]:
-    seeds = f"{50 * (row['high'] - row['low']):.1f}" if row["seeds"] > 1 else "-"
+    seeds = f"{50 * (row['high'] - row['low']):.1f}" if row["interval"].startswith("t over") else "-"
     examples = f"{50 * (row['examples_high'] - row['examples_low']):.1f}"
     deviations = row["layer_weights_sd"] or [None] * len(row["layer_weights"] or ())
     layers = " ".join(_with_deviation(*pair) for pair in zip(row["layer_weights"] or (), deviations, strict=True))
@@ -54,7 +54,10 @@ def _notes(documents: Sequence[Mapping[str, Any]]) -> list[str]:
     metrics = " / ".join(dict.fromkeys(document["metric"] for document in documents))
     notes = [f"DEV and TEST: {metrics} in percent, mean over the seeds; the epoch was chosen on dev."]
     if any(row["seeds"] > 1 for row in rows):
-        notes.append("± SEEDS: half of the 95 % t interval of the mean over seeds, wide for few seeds.")
+        notes.append(
+            "± SEEDS: half of the 95 % t interval of the mean over seeds, wide for few seeds; - of one seed, or where all "
+            "give the same."
+        )
     notes.append("± EXAMPLES: half of the 95 % bootstrap interval over the test examples.")
     if any(row["layer_weights"] for row in rows):
         notes.append("LAYERS: weights of the layers, layer 0 first, with the standard deviation over seeds.")

@@ -10,7 +10,7 @@ from tasks.adapter.representation import Representation
 from tasks.adapter.run import REPORTED, Outcome
 from toolkit.metrics import METRICS
 from toolkit.runs.reader import load_run, read_predictions
-from toolkit.stats import bootstrap_score, t_interval
+from toolkit.stats import bootstrap_score, seed_interval
 
 GOLD_ANSWER = ("gold", "predicted")
 
@@ -32,7 +32,7 @@ def outcome_of(folder: Path, metric: str) -> Outcome:
 def row_of(representation: Representation, head: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Sum up the seeds of one mix.
 
-    `low` and `high` speak of other seeds where there are two or more, else of other test examples; the interval over
+    `low` and `high` speak of other seeds where these tell of a spread, else of other test examples; the interval over
     examples, of correctness averaged over the seeds, stands beside it in both cases.
     """
     metric = METRICS[outcomes[0].metric]
@@ -42,9 +42,9 @@ def row_of(representation: Representation, head: str, outcomes: Sequence[Outcome
     }
     scores = {split: metric.score(found.sum(1)) for split, found in counts.items()}
     over_examples = bootstrap_score(counts["test"], metric.score)
-    several = len(outcomes) > 1
-    low, high = t_interval(scores["test"]) if several else over_examples
-    spread = several and representation.learned
+    over_seeds = seed_interval(scores["test"])
+    low, high = over_seeds or over_examples
+    spread = len(outcomes) > 1 and representation.learned
     mixes = {place: _mix_row([o.mixes[place] for o in outcomes], spread) for place in outcomes[0].mixes}
     of_input, *of_output = mixes.values() if mixes else [_mix_row([], False)]
     return {
@@ -57,7 +57,7 @@ def row_of(representation: Representation, head: str, outcomes: Sequence[Outcome
         "test": float(scores["test"].mean()),
         "low": low,
         "high": high,
-        "interval": f"t over {len(outcomes)} seeds" if several else "bootstrap over test examples",
+        "interval": f"t over {len(outcomes)} seeds" if over_seeds else "bootstrap over test examples",
         "examples_low": over_examples[0],
         "examples_high": over_examples[1],
         "n": len(outcomes[0].gold["test"]),

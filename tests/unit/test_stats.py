@@ -45,6 +45,11 @@ def test_t_interval_agrees_with_the_formula_and_scipy():
     assert stats.t_interval(values) == pytest.approx((theirs.low, theirs.high))
 
 
+def test_seeds_that_all_give_the_same_tell_of_no_spread():
+    assert stats.seed_interval([0.7, 0.7, 0.7]) is None and stats.seed_interval([0.7]) is None
+    assert stats.seed_interval([0.7, 0.8]) == stats.t_interval([0.7, 0.8])
+
+
 def test_t_interval_of_one_value_is_refused():
     with pytest.raises(ValueError, match="two values"):
         stats.t_interval([0.8])
