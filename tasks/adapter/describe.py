@@ -55,8 +55,8 @@ def _notes(documents: Sequence[Mapping[str, Any]]) -> list[str]:
     notes = [f"DEV and TEST: {metrics} in percent, mean over the seeds; the epoch was chosen on dev."]
     if any(row["seeds"] > 1 for row in rows):
         notes.append(
-            "± SEEDS: half of the 95 % t interval of the mean over seeds, wide for few seeds; - of one seed, or where all "
-            "give the same."
+            "± SEEDS: half of the 95 % t interval of the mean over seeds, wide for few seeds; "
+            "- of one seed, or where all give the same."
         )
     notes.append("± EXAMPLES: half of the 95 % bootstrap interval over the test examples.")
     if any(row["layer_weights"] for row in rows):
