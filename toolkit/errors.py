@@ -41,11 +41,11 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         known: the names that exist.
 
     Returns:
-        "did you mean 'x'? Known: a, b, x"; the nearest name only where one is near, and of many names the nearest only.
+        "did you mean 'x'? Known: a, b, x", or "known: a, b, x" where none is near; of many names the nearest only.
     """
     known = sorted(known)
     near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}?" if near else ""
     if len(known) <= MANY:
-        return f"{hint} Known: {', '.join(known) if known else 'none'}".lstrip()
+        return f"{hint} Known: {', '.join(known)}" if near else f"known: {', '.join(known) or 'none'}"
     return hint or f"none of the {len(known)} known names is near"
