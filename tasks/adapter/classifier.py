@@ -77,8 +77,10 @@ class Classifier(tf.keras.layers.Layer):
             tf.TensorSpec([None, None], tf.int32),
             tf.TensorSpec([None], tf.int32),
         )
-        self.probabilities = tf.function(lambda *batch: tf.nn.softmax(self(*batch)), input_signature=self.signature)
-        self.gate_weights = tf.function(self._gate_weights, input_signature=self.signature[:1])
+        self.probabilities = tf.function(
+            lambda *batch: tf.nn.softmax(self(*batch)), input_signature=self.signature, autograph=False
+        )
+        self.gate_weights = tf.function(self._gate_weights, input_signature=self.signature[:1], autograph=False)
 
     def call(
         self,

@@ -61,5 +61,5 @@ def solved(
 
 def features(classifier: Classifier, data: Dataset, rows: np.ndarray, batch_size: int) -> np.ndarray:
     """Return what a linear head's scores are linear in, float32 [n, F], a row an example, or a token in their order."""
-    inputs = tf.function(classifier.inputs_of_scores, input_signature=classifier.signature)
+    inputs = tf.function(classifier.inputs_of_scores, input_signature=classifier.signature, autograph=False)
     return np.concatenate(data.apply(inputs, rows, batch_size))

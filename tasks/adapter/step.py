@@ -50,7 +50,7 @@ def train_step(
     shape = [None, None] if classifier.kind == "tagging" else [None]
     variables = [variable for _, of_part in parts for variable in of_part]
 
-    @tf.function(input_signature=[*classifier.signature, tf.TensorSpec(shape, tf.int32)])
+    @tf.function(input_signature=[*classifier.signature, tf.TensorSpec(shape, tf.int32)], autograph=False)
     def step(*arguments: tf.Tensor) -> tf.Tensor:
         *batch, gold = arguments
         with tf.GradientTape() as tape:

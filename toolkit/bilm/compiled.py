@@ -12,7 +12,7 @@ def compiled(function: Callable) -> Callable:
     XLA fuses element-wise chains into one pass, but on a CPU its matrix products use neither AMX nor bfloat16
     instructions; TensorFlow's own products do. Shapes must be fixed: each new shape compiles again.
     """
-    return tf.function(function, jit_compile=True)
+    return tf.function(function, jit_compile=True, autograph=False)
 
 
 def fused(function: Callable) -> Callable:

@@ -98,7 +98,7 @@ def sampled_softmax_loss(
     return loss, gradient
 
 
-@tf.function(reduce_retracing=True)
+@tf.function(reduce_retracing=True, autograph=False)
 def full_softmax_nll(h: tf.Tensor, weight: tf.Tensor, bias: tf.Tensor, targets: tf.Tensor) -> tf.Tensor:
     """Negative log-likelihood under the full softmax.
 

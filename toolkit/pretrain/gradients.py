@@ -37,7 +37,7 @@ class Norms:
 
 def norms(graph: TrainingGraph, batch: Batch) -> list[Norms]:
     """Compute a batch's gradients again, changing nothing, and measure each part of the network."""
-    _, gradients, _ = tf.function(graph.gradients)(*vars(batch).values())
+    _, gradients, _ = tf.function(graph.gradients, autograph=False)(*vars(batch).values())
     parts: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {}
     for (path, variable), gradient in zip(named(graph), gradients, strict=True):
         parts.setdefault(part_of(path), []).append((gradient.numpy(), variable.numpy()))

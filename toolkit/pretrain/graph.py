@@ -72,9 +72,13 @@ class TrainingGraph(tf.Module):
             tf.TensorSpec((None, settings.unroll_steps, directions, settings.batch_size, spec.projection_dim), tf.bool),
         )
         if replicas.strategy is None:
-            self._step = tf.function(self._take_step, input_signature=signature, jit_compile=self.whole or None)
+            self._step = tf.function(
+                self._take_step, input_signature=signature, jit_compile=self.whole or None, autograph=False
+            )
         else:
-            self._step = tf.function(self._take_joint_step, input_signature=(signature,) * len(replicas.members))
+            self._step = tf.function(
+                self._take_joint_step, input_signature=(signature,) * len(replicas.members), autograph=False
+            )
 
     @property
     def softmax(self) -> tuple[tf.Variable, tf.Variable]:

@@ -69,7 +69,7 @@ class Validation:
         order = np.arange(min(sentences, stream.n_sentences))
         self.texts = marked_texts(stream, order, lexicon, graph.bilm.spec.directions)
         self.row_length = -(-len(self.texts[0]) // ROWS)
-        self._forward = tf.function(self._step, reduce_retracing=True)
+        self._forward = tf.function(self._step, reduce_retracing=True, autograph=False)
 
     def targets(self) -> np.ndarray:
         """Return the forward direction's targets as ids of the softmax's vocabulary, int32 [n]."""
