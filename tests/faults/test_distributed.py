@@ -94,7 +94,7 @@ def test_a_worker_that_dies_ends_the_job_and_resume_is_exact(tmp_path, start) ->
             assert jobs[killed].poll() is None, jobs[killed].communicate()[1]
             time.sleep(0.1)
         jobs[killed].kill()
-        out, err = jobs[1 - killed].communicate(timeout=90)  # no hang
+        out, err = jobs[1 - killed].communicate(timeout=300)  # no hang
         assert jobs[1 - killed].returncode == 1 and out == ""
         assert "Traceback" not in err
         last = err.splitlines()[-1]
@@ -122,7 +122,7 @@ def test_a_signal_to_one_worker_stops_all_at_one_step_with_a_model(tmp_path, sta
     jobs[asked].send_signal(signal.SIGTERM)
     documents = []
     for job in jobs:
-        out, err = job.communicate(timeout=120)
+        out, err = job.communicate(timeout=300)
         assert job.returncode == 130 and "Traceback" not in err, err
         documents.append(json.loads(out))
     assert documents[0]["stopped"] and documents[0]["steps"] == documents[1]["steps"]
@@ -133,7 +133,7 @@ def test_a_signal_to_one_worker_stops_all_at_one_step_with_a_model(tmp_path, sta
 
 def test_a_wrong_tf_config_stops_before_anything_is_written(tmp_path, start) -> None:
     job = start(tmp_path, environment={"TF_CONFIG": "{"})
-    out, err = job.communicate(timeout=120)
+    out, err = job.communicate(timeout=300)
     assert (job.returncode, out) == (2, "")
     assert len(err.splitlines()) == 1 and "TF_CONFIG is not valid JSON" in err
     assert not (tmp_path / "runs").exists() and not (tmp_path / "cache").exists()
@@ -147,6 +147,6 @@ def test_a_taken_port_is_told_in_one_line(tmp_path, start) -> None:
         workers = [f"localhost:{taken.getsockname()[1]}", f"localhost:{free_ports(1)[0]}"]
         document = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": 0}}
         job = start(tmp_path, environment={"TF_CONFIG": json.dumps(document)})
-        _, err = job.communicate(timeout=120)
+        _, err = job.communicate(timeout=300)
     assert job.returncode == 2 and "Traceback" not in err
     assert f"worker 0 cannot listen to {workers[0]}" in err.splitlines()[-1]
