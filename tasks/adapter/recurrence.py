@@ -1,10 +1,11 @@
 """A bidirectional LSTM layer that is quick on a CPU: one product for all inputs, a compiled recurrence, its gradient.
 
-Keras runs a masked LSTM as a loop of many small operations. Here XLA compiles the recurrence of both directions, and a
+Keras runs a masked LSTM as a loop of many small operations. Here XLA compiles the recurrence of each direction, and a
 hand-written gradient forms each weight gradient as one product over all steps. XLA compiles once a shape, so time is
 padded to a power of two and the batch to a multiple of `ROWS`; the loop runs to the longest sentence only.
 """
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -29,7 +30,7 @@ class BiLSTM(tf.keras.layers.Layer):
         training: multiplies the inputs in bfloat16 where the hardware does that faster; scores stay float32.
 
     Returns (of a call):
-        float32 [B, T, 2H], forward states first; anything at padding.
+        float32 [B, T, 2H], forward states first; zeros at padding.
     """
 
     def __init__(self, units: int, rng: np.random.Generator) -> None:
@@ -52,17 +53,15 @@ class BiLSTM(tf.keras.layers.Layer):
     def call(self, x: tf.Tensor, lengths: tf.Tensor, training: bool = False) -> tf.Tensor:
         """Run both directions; arguments as in the class."""
         rows, time = tf.shape(x)[0], tf.shape(x)[1]
-        more_rows, more_time = -rows % ROWS, _power_of_two(time) - time
+        padding = [[0, _power_of_two(time) - time], [0, -rows % ROWS]]
         x = tf.transpose(x, [1, 0, 2])
-        both = zip((x, tf.reverse_sequence(x, lengths, 0, 1)), self.kernels, self.biases, strict=True)
-        padding = [[0, more_time], [0, more_rows], [0, 0]]  # behind the product, which is most of the work
+        inside = tf.pad(tf.sequence_mask(lengths, time), padding[::-1])
         dtype = product_dtype("auto") if training else tf.float32
-        entering = [tf.pad(_product(part, kernel, dtype) + bias, padding) for part, kernel, bias in both]
-        weights = [tf.convert_to_tensor(weight) for weight in self.recurrences]
-        forward, backward = (
-            tf.transpose(states[:time, :rows], [1, 0, 2]) for states in _recur(time, *entering, *weights)
-        )
-        return tf.concat([forward, tf.reverse_sequence(backward, lengths, 1)], -1)
+        found = []
+        for run, kernel, bias, recurrence in zip(_DIRECTIONS, self.kernels, self.biases, self.recurrences, strict=True):
+            z = tf.pad(_product(x, kernel, dtype) + bias, [*padding, [0, 0]])  # behind the product: less to multiply
+            found.append(run(time, tf.transpose(inside), z, tf.convert_to_tensor(recurrence))[:time, :rows])
+        return tf.transpose(tf.concat(found, -1), [1, 0, 2])
 
 
 def _product(x: tf.Tensor, kernel: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
@@ -75,70 +74,76 @@ def _power_of_two(time: tf.Tensor) -> tf.Tensor:
     return tf.bitwise.left_shift(1, tf.cast(exact, tf.int32))
 
 
-@tf.custom_gradient
-def _recur(time: tf.Tensor, z_f: tf.Tensor, z_b: tf.Tensor, w_f: tf.Tensor, w_b: tf.Tensor):
-    """Run both directions, each in its own order of time.
+def _direction(backward: bool) -> Callable[..., tf.Tensor]:
+    """Return the recurrence of one direction; TensorFlow runs the two of a layer beside each other.
 
-    Args:
-        time: int32 [], steps to run; behind them the states are zero.
-        z_f, z_b: [T, B, 4H], what the inputs give to the gates i, j, f, o, bias included.
-        w_f, w_b: [H, 4H], recurrent weights.
-
-    Returns:
-        states of both directions, [T, B, H] each.
+    Its arguments are time, int32 [], steps to run; inside, bool [T, B], where a token stands; z, [T, B, 4H], what the
+    inputs give to the gates i, j, f, o, bias included; w, [H, 4H], recurrent weights. It returns states, [T, B, H],
+    zero where no token stands.
     """
-    # Else the tape would follow the loop too, and keep what it does not need.
-    zs, ws = ([tf.stop_gradient(part) for part in parts] for parts in ((z_f, z_b), (w_f, w_b)))
-    activated_f, cells_f, states_f, activated_b, cells_b, states_b = _forward(time, zs, ws)
 
-    def gradient(d_f: tf.Tensor, d_b: tf.Tensor) -> tuple:
-        d_zs = _backward(time, [d_f, d_b], [activated_f, activated_b], [cells_f, cells_b], ws)
-        d_ws = [
-            tf.tensordot(states[: time - 1], dz[1:time], [[0, 1], [0, 1]])  # the first step starts from zeros
-            for states, dz in zip((states_f, states_b), d_zs, strict=True)
-        ]
-        return None, *d_zs, *d_ws
+    @tf.custom_gradient
+    def run(time: tf.Tensor, inside: tf.Tensor, z: tf.Tensor, w: tf.Tensor):
+        # Else the tape would follow the loop too, and keep what it does not need.
+        z, w = tf.stop_gradient(z), tf.stop_gradient(w)
+        activated, cells, states = _forward(time, inside, z, w, backward)
 
-    return (states_f, states_b), gradient
+        def gradient(d_states: tf.Tensor) -> tuple:
+            dz = _gradient(time, inside, d_states, activated, cells, w, backward)
+            before, behind = slice(None, time - 1), slice(1, time)  # the first step starts from zeros
+            at, of = (behind, before) if backward else (before, behind)
+            return None, None, dz, tf.tensordot(states[at], dz[of], [[0, 1], [0, 1]])
+
+        return states, gradient
+
+    return run
+
+
+_DIRECTIONS = (_direction(False), _direction(True))
 
 
 @compiled
-def _forward(time: tf.Tensor, zs: list[tf.Tensor], ws: list[tf.Tensor]) -> list[tf.Tensor]:
-    """Return activated gates [T, B, 4H], cells and states [T, B, H], those of the forward direction first."""
-    steps, rows, units = tf.shape(zs[0])[0], tf.shape(zs[0])[1], ws[0].shape[0]
+def _forward(time: tf.Tensor, inside: tf.Tensor, z: tf.Tensor, w: tf.Tensor, backward: bool) -> list[tf.Tensor]:
+    """Return activated gates [T, B, 4H], cells and states [T, B, H]."""
+    steps, rows, units = tf.shape(z)[0], tf.shape(z)[1], w.shape[0]
     zero, array = tf.zeros([rows, units]), partial(tf.TensorArray, tf.float32, steps)
-    start = [(zero, zero, *(array(element_shape=[None, n * units]) for n in (4, 1, 1))) for _ in ws]
 
-    def step(t: tf.Tensor, directions: list[tuple]) -> tuple:
-        following = []
-        for z, w, (c, h, activated, cells, states) in zip(zs, ws, directions, strict=True):
-            *opened, c, h = gates(z[t] + tf.matmul(h, w), c, None)
-            written = activated.write(t, tf.concat(opened, -1)), cells.write(t, c), states.write(t, h)
-            following.append((c, h, *written))
-        return t + 1, following
+    def step(n: tf.Tensor, c: tf.Tensor, h: tf.Tensor, *arrays: tf.TensorArray) -> tuple:
+        t = time - 1 - n if backward else n
+        *opened, c, h = gates(z[t] + tf.matmul(h, w), c, None)
+        c, h = (tf.where(inside[t][:, None], part, 0.0) for part in (c, h))
+        kept = (tf.concat(opened, -1), c, h)
+        return n + 1, c, h, *(array.write(t, part) for array, part in zip(arrays, kept, strict=True))
 
-    _, ended = tf.while_loop(lambda t, _: t < time, step, (0, start))
-    return [kept.stack() for direction in ended for kept in direction[2:]]
+    arrays = (array(element_shape=[None, n * units]) for n in (4, 1, 1))
+    _, _, _, *kept = tf.while_loop(lambda n, *_: n < time, step, (0, zero, zero, *arrays))
+    return [array.stack() for array in kept]
 
 
 @compiled
-def _backward(time: tf.Tensor, d_states: list, activated: list, cells: list, ws: list) -> list[tf.Tensor]:
-    """Return the gradients of z of both directions, [T, B, 4H] each, from those of the states."""
-    steps, rows, units = tf.shape(cells[0])[0], tf.shape(cells[0])[1], ws[0].shape[0]
+def _gradient(
+    time: tf.Tensor,
+    inside: tf.Tensor,
+    d_states: tf.Tensor,
+    activated: tf.Tensor,
+    cells: tf.Tensor,
+    w: tf.Tensor,
+    backward: bool,
+) -> tf.Tensor:
+    """Return the gradient of z, [T, B, 4H], from that of the states."""
+    steps, rows, units = tf.shape(cells)[0], tf.shape(cells)[1], w.shape[0]
     zero = tf.zeros([rows, units])
-    start = [(zero, zero, tf.TensorArray(tf.float32, steps, element_shape=[None, 4 * units])) for _ in ws]
 
-    def step(t: tf.Tensor, directions: list[tuple]) -> tuple:
-        following = []
-        for d_all, opened, cell, w, (dh, dc, written) in zip(d_states, activated, cells, ws, directions, strict=True):
-            i, j, f, o = tf.split(opened[t], 4, -1)
-            before = tf.where(t > 0, cell[tf.maximum(t - 1, 0)], 0.0)
-            dh, tanh_c = dh + d_all[t], tf.tanh(cell[t])
-            dc += dh * o * (1 - tanh_c**2)
-            parts = [dc * j * i * (1 - i), dc * i * (1 - j**2), dc * before * f * (1 - f), dh * tanh_c * o * (1 - o)]
-            dz = tf.concat(parts, -1)
-            following.append((tf.matmul(dz, w, transpose_b=True), dc * f, written.write(t, dz)))
-        return t - 1, following
+    def step(n: tf.Tensor, dh: tf.Tensor, dc: tf.Tensor, written: tf.TensorArray) -> tuple:
+        t = n if backward else time - 1 - n
+        first, before = (t >= time - 1, tf.minimum(t + 1, time - 1)) if backward else (t <= 0, tf.maximum(t - 1, 0))
+        i, j, f, o = tf.split(activated[t], 4, -1)
+        c, tanh_c = tf.where(first, 0.0, cells[before]), tf.tanh(cells[t])
+        dh, dc = (tf.where(inside[t][:, None], part, 0.0) for part in (dh + d_states[t], dc))
+        dc += dh * o * (1 - tanh_c**2)
+        parts = [dc * j * i * (1 - i), dc * i * (1 - j**2), dc * c * f * (1 - f), dh * tanh_c * o * (1 - o)]
+        dz = tf.concat(parts, -1)
+        return n + 1, tf.matmul(dz, w, transpose_b=True), dc * f, written.write(t, dz)
 
-    _, ended = tf.while_loop(lambda t, _: t >= 0, step, (time - 1, start))
-    return [direction[2].stack() for direction in ended]
+    start = (0, zero, zero, tf.TensorArray(tf.float32, steps, element_shape=[None, 4 * units]))
+    return tf.while_loop(lambda n, *_: n < time, step, start)[-1].stack()
