@@ -15,7 +15,7 @@ from toolkit.bilm.model import BiLM
 from toolkit.bilm.readers import refusals
 from toolkit.bilm.spec import BiLMSpec
 from toolkit.cli.frame import by_direction
-from toolkit.config import Model, Settings, resolve
+from toolkit.config import Embed, Model, Settings, resolve
 from toolkit.embed.dump import dump
 from toolkit.embed.dumpfile import open_embeddings
 from toolkit.errors import UsageError
@@ -157,7 +157,7 @@ def check_round_trip(shape: tuple, prepared: Prepared, folder: Path) -> None:
     model = load_model(exported(folder / "model", graph, vocabulary))
     assert model.spec == graph.bilm.spec
     (folder / "text.txt").write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
-    document = dump(model, folder / "text.txt", folder / "dump.h5", "zero")
+    document = dump(model, folder / "text.txt", folder / "dump.h5", Embed(state="zero"))
     unknown = sum(word not in vocabulary.ids for sentence in SENTENCES for word in sentence.split())
     assert document["unknown"] == (unknown if shape[0] == "words" else None) and unknown > 3
     expected = graph_layers(graph, vocabulary)

@@ -17,6 +17,7 @@ from disks import KIB, fill
 from oracle import write_random_model
 
 from toolkit.bilm.folder import load_model
+from toolkit.config import Embed
 from toolkit.embed.dump import dump
 from toolkit.embed.dumpfile import open_embeddings
 from toolkit.embed.dumpwriter import DumpWriter
@@ -26,6 +27,7 @@ from toolkit.errors import DiskFullError, FormatError, UsageError
 CHILD = """
 import os, pathlib, signal, sys
 from toolkit.bilm.folder import load_model
+from toolkit.config import Embed
 from toolkit.embed import dump as library
 
 model, text, out, call, at, state = sys.argv[1:]
@@ -42,7 +44,8 @@ def counted(*arguments):
     return real(*arguments)
 setattr(os, call, counted)
 model = load_model(pathlib.Path(model))
-library.dump(model, pathlib.Path(text), pathlib.Path(out), state, batch_tokens=64, sentence_to_index=True, resume=True)
+settings = Embed(state=state, batch_tokens=64)
+library.dump(model, pathlib.Path(text), pathlib.Path(out), settings, sentence_to_index=True, resume=True)
 """
 WORDS = [f"w{number}" for number in range(300)]
 
@@ -80,18 +83,18 @@ def content(path: Path) -> dict[str, bytes]:
     ],
 )
 def test_a_dump_that_is_killed_again_and_again_equals_an_uninterrupted_one(model, text, tmp_path, state, kills) -> None:
-    whole, out = tmp_path / "whole.h5", tmp_path / "out.h5"
-    dump(load_model(model), text, whole, state, batch_tokens=64, sentence_to_index=True)
+    whole, out, settings = tmp_path / "whole.h5", tmp_path / "out.h5", Embed(state=state, batch_tokens=64)
+    dump(load_model(model), text, whole, settings, sentence_to_index=True)
     for call, at in kills:
         command = [sys.executable, "-c", CHILD, str(model), str(text), str(out), call, str(at), state]
         done = subprocess.run(command, capture_output=True, check=False)
         assert done.returncode == -signal.SIGKILL, done.stderr.decode()
         assert not out.exists()
-    document = dump(load_model(model), text, out, state, batch_tokens=64, sentence_to_index=True, resume=True)
+    document = dump(load_model(model), text, out, settings, sentence_to_index=True, resume=True)
     assert 0 < document["resumed_at"] < 900
     assert content(out) == content(whole)
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["out.h5", "whole.h5"]
-    again = dump(load_model(model), text, out, state, batch_tokens=64, sentence_to_index=True, resume=True)
+    again = dump(load_model(model), text, out, settings, sentence_to_index=True, resume=True)
     assert again["resumed_at"] == 900
     assert content(out) == content(whole)
 

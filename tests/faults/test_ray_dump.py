@@ -12,6 +12,7 @@ import pytest
 from oracle import write_random_model
 
 from toolkit.bilm.folder import load_model
+from toolkit.config import Embed
 from toolkit.embed.dump import dump
 from toolkit.embed.dumpfile import open_embeddings
 from toolkit.embed.ray_dump import dump_on_ray
@@ -19,6 +20,7 @@ from toolkit.errors import UsageError
 
 WORDS = [f"w{number}" for number in range(500)]
 PART_TOKENS = 6000
+SETTINGS = Embed(batch_tokens=512)
 
 
 class Killer(threading.Thread):
@@ -66,13 +68,13 @@ def test_a_dump_on_two_workers_one_of_which_is_killed_equals_the_plain_one(tmp_p
     if not Path("/proc/locks").exists():
         pytest.skip("who writes a part is found by /proc/locks")
     model = load_model(write_random_model(tmp_path / "model", seed=7))
-    dump(model, text, tmp_path / "plain.h5", batch_tokens=512)
+    dump(model, text, tmp_path / "plain.h5", SETTINGS)
     expected, out = vectors(tmp_path / "plain.h5"), tmp_path / "ray.h5"
     killer = Killer(tmp_path / "ray.h5.parts" / "000003.h5")
     killer.start()
     ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
-        document = dump_on_ray("local", model, text, out, batch_tokens=512, part_tokens=PART_TOKENS)
+        document = dump_on_ray("local", model, text, out, SETTINGS, part_tokens=PART_TOKENS)
         assert killer.killed
         assert (document["sentences"], document["kept_parts"]) == (2503, 0) and document["parts"] > 5
         assert sorted(e.suffix for e in (tmp_path / "ray.h5.parts").iterdir()) == [".h5"] * document["parts"] + [
@@ -84,8 +86,8 @@ def test_a_dump_on_two_workers_one_of_which_is_killed_equals_the_plain_one(tmp_p
         out.unlink()
         (tmp_path / "ray.h5.parts" / "000002.h5").unlink()
         with pytest.raises(UsageError, match=r"holds parts of an unfinished dump: go on with --resume"):
-            dump_on_ray("local", model, text, out, batch_tokens=512, part_tokens=PART_TOKENS)
-        again = dump_on_ray("local", model, text, out, batch_tokens=512, part_tokens=PART_TOKENS, resume=True)
+            dump_on_ray("local", model, text, out, SETTINGS, part_tokens=PART_TOKENS)
+        again = dump_on_ray("local", model, text, out, SETTINGS, part_tokens=PART_TOKENS, resume=True)
         assert again["kept_parts"] == document["parts"] - 1
         assert largest_difference(vectors(out), first) == 0
     finally:
@@ -99,4 +101,4 @@ def test_a_dump_on_two_workers_one_of_which_is_killed_equals_the_plain_one(tmp_p
 
 def test_a_stream_of_states_is_not_parted(tmp_path, text, tiny_model) -> None:
     with pytest.raises(UsageError, match="stateful is one stream"):
-        dump_on_ray("local", load_model(tiny_model), text, tmp_path / "out.h5", "stateful")
+        dump_on_ray("local", load_model(tiny_model), text, tmp_path / "out.h5", Embed(state="stateful"))

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from toolkit.bilm.folder import load_model
+from toolkit.config import Embed
 from toolkit.embed import dump as library
 from toolkit.embed.dump import dump
 from toolkit.embed.dumpfile import open_embeddings
@@ -61,8 +62,8 @@ def test_odd_characters_part_no_lines_and_name_no_datasets(model, tmp_path):
 
 @pytest.mark.parametrize("state", ["warm", "stateful"])
 def test_an_interrupted_dump_goes_on_to_the_same_bits(model, text, tmp_path, monkeypatch, state):
-    settings = {"state": state, "batch_tokens": 8}
-    dump(model, text, tmp_path / "whole.h5", **settings)
+    settings = Embed(state=state, batch_tokens=8)
+    dump(model, text, tmp_path / "whole.h5", settings)
     out, write = tmp_path / "out.h5", DumpWriter.write
 
     def interrupted(writer, embeddings):
@@ -75,19 +76,19 @@ def test_an_interrupted_dump_goes_on_to_the_same_bits(model, text, tmp_path, mon
         patch.setattr(library, "COMMIT_SHARE", 1e9)
         patch.setattr(DumpWriter, "write", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            dump(model, text, out, **settings)
+            dump(model, text, out, settings)
     assert not out.exists()
     with pytest.raises(UsageError, match="go on with --resume"):
-        dump(model, text, out, **settings)
+        dump(model, text, out, settings)
     with pytest.raises(UsageError, match=r"its state is .* here it would be 'zero'"):
-        dump(model, text, out, state="zero", batch_tokens=8, resume=True)
-    document = dump(model, text, out, resume=True, **settings)
+        dump(model, text, out, Embed(state="zero", batch_tokens=8), resume=True)
+    document = dump(model, text, out, settings, resume=True)
     assert 20 < document["resumed_at"] <= 45
     assert content(out) == content(tmp_path / "whole.h5")
-    assert dump(model, text, out, resume=True, **settings)["resumed_at"] == 60
+    assert dump(model, text, out, settings, resume=True)["resumed_at"] == 60
     text.write_text(text.read_text() + "more\n")
     with pytest.raises(UsageError, match="its text_fingerprint is"):
-        dump(model, text, out, resume=True, **settings)
+        dump(model, text, out, settings, resume=True)
 
 
 def test_long_sentences_are_compressed_and_equal(tmp_path):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from toolkit.bilm.folder import load_model
+from toolkit.config import Embed
 from toolkit.embed.dump import dump
 from toolkit.embed.dumpfile import open_embeddings
 from toolkit.embed.dumpwriter import DumpWriter, choose_layers
@@ -60,7 +61,7 @@ def test_a_dump_holds_what_the_encoder_gives_in_the_published_layout(model, text
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_layers_and_dtype_are_kept_as_asked(model, text, tmp_path, layers, dtype):
     out = tmp_path / "out.h5"
-    dump(model, text, out, layers=layers, dtype=dtype)
+    dump(model, text, out, Embed(layers=layers, dtype=dtype))
     expected = [choose_layers(e, layers) for e in Encoder(model).encode([line.split() for line in LINES])]
     with open_embeddings(out) as read:
         assert len(read) == 3
@@ -114,7 +115,7 @@ def test_an_existing_file_is_not_overwritten(model, text, tmp_path):
 
 def test_a_layer_that_the_model_lacks_is_refused(model, text, tmp_path):
     with pytest.raises(UsageError, match=r"no layers '3'.*0 to 2"):
-        dump(model, text, tmp_path / "out.h5", layers="3")
+        dump(model, text, tmp_path / "out.h5", Embed(layers="3"))
 
 
 def test_dumps_of_other_makers_are_read(tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from stores import evaluate_run
 
 from toolkit.bilm.folder import load_model
-from toolkit.config import Settings
+from toolkit.config import Embed, Settings
 from toolkit.embed.dump import dump
 from toolkit.errors import FormatError, UsageError
 from toolkit.inspection import describe, inspect
@@ -36,7 +36,7 @@ def test_a_model_folder_and_a_zip_are_models(scoring_model: Path, tmp_path: Path
 def test_a_dump_says_sentences_tokens_and_model(tiny_model: Path, tmp_path: Path):
     (tmp_path / "text.txt").write_text("the bank .\n\na\n")
     model = load_model(tiny_model)
-    dump(model, tmp_path / "text.txt", tmp_path / "all.h5", dtype="float16")
+    dump(model, tmp_path / "text.txt", tmp_path / "all.h5", Embed(dtype="float16"))
     found = inspect(str(tmp_path / "all.h5"), tmp_path)
     expected = {"kind": "dump", "sentences": 3, "tokens": 4, "layers": 3, "width": 16, "dtype": "float16"}
     assert expected.items() <= found.items()

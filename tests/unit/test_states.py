@@ -10,6 +10,7 @@ from typer.testing import CliRunner
 from toolkit.bilm.folder import full_card, load_model
 from toolkit.bilm.warming import WARM_MARK
 from toolkit.cli.main import app
+from toolkit.config import Embed
 from toolkit.embed.dump import dump
 from toolkit.embed.dumpfile import open_embeddings
 
@@ -17,7 +18,7 @@ from toolkit.embed.dumpfile import open_embeddings
 @pytest.mark.parametrize(("state", "mark"), [("warm", f"warm-{WARM_MARK}"), ("zero", "zero"), ("stateful", "stateful")])
 def test_a_dump_says_how_its_sentences_began(tiny_model: Path, tmp_path: Path, state: str, mark: str) -> None:
     (tmp_path / "text.txt").write_text("the bank .\n")
-    document = dump(load_model(tiny_model), tmp_path / "text.txt", tmp_path / "a.h5", state)
+    document = dump(load_model(tiny_model), tmp_path / "text.txt", tmp_path / "a.h5", Embed(state=state))
     with open_embeddings(tmp_path / "a.h5") as made:
         assert made.attributes["state_mark"] == document["state_mark"] == mark
 

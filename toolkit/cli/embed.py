@@ -51,20 +51,7 @@ def register(app: typer.Typer) -> None:
             from toolkit.embed.ray_dump import dump_on_ray
 
             dump = functools.partial(dump_on_ray, ray)
-        chosen = settings.embed
-        document = dump(
-            load_model(path),
-            file,
-            output,
-            chosen.state,
-            chosen.layers,
-            chosen.dtype,
-            chosen.batch_tokens,
-            chosen.compute,
-            compress,
-            index,
-            resume,
-        )
+        document = dump(load_model(path), file, output, settings.embed, compress, index, resume)
         unknown = "" if document["unknown"] is None else f" ({document['unknown']:,} read as <UNK>)"
         text = (
             f"{document['output']}: {document['sentences']:,} sentences, {document['tokens']:,} tokens{unknown}, "

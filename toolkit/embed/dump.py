@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.bilm.folder import Model
+from toolkit.config import Embed
 from toolkit.embed.dumpfile import open_embeddings
 from toolkit.embed.dumpwriter import DumpWriter, check_attributes, check_layers, choose_layers
-from toolkit.embed.encoder import Compute, Encoder
-from toolkit.embed.states import StateMode, state_mark
+from toolkit.embed.encoder import Encoder
+from toolkit.embed.states import state_mark
 from toolkit.embed.survey import Survey, sections, survey
 from toolkit.errors import DataError, UsageError
 from toolkit.files import room_for
@@ -22,6 +23,7 @@ from toolkit.text.corpus import lines
 
 logger = logging.getLogger(__name__)
 
+DEFAULTS = Embed()  # as config.toml has them
 COMMIT_SECONDS = 20.0  # encoding that a kill may cost at most, beside the section at hand
 COMMIT_SHARE = 0.05  # of the time, at most, goes into commits
 WARMING_SECONDS = 5.0  # of encoding before its rate is believed
@@ -31,11 +33,7 @@ def dump(
     model: Model,
     file: Path,
     out: Path,
-    state: StateMode = "warm",
-    layers: str = "all",
-    dtype: str = "float32",
-    batch_tokens: int = 8192,
-    compute: Compute = "float32",
+    settings: Embed = DEFAULTS,
     compress: bool = False,
     sentence_to_index: bool = False,
     resume: bool = False,
@@ -49,11 +47,7 @@ def dump(
         file: UTF-8 text, a sentence a line, tokens between white space; plain, .gz, .bz2 or .xz. A blank line gives an
             empty sentence, so that dataset i is always line i.
         out: the HDF5 file to be. Until it is whole it is called `OUT.partial`.
-        state: see `Encoder`.
-        layers: "all", "top", "average" or a layer's number.
-        dtype: "float32" or "float16".
-        batch_tokens: see `Encoder`.
-        compute: see `Encoder`.
+        settings: states, layers ("all", "top", "average" or a number), dtype and products, see `Encoder`.
         compress: see `DumpWriter`.
         sentence_to_index: whether to write AllenNLP's table `sentence_to_index`, a JSON text from line to number. A
             line that comes twice stands in it twice; JSON readers take the last.
@@ -70,14 +64,14 @@ def dump(
         DataError: `file` is empty, not UTF-8, damaged, or changes while it is read.
         DiskFullError: there is no room; what was written is kept for `resume`.
     """
-    check_layers(layers, model.spec.n_layers)
+    check_layers(settings.layers, model.spec.n_layers)
     text = survey(file, model.vocabulary if model.spec.reads_words else None)
-    attributes = attributes_of(model, text, state, layers, dtype, batch_tokens, compute, compress, sentence_to_index)
-    size = text.size(model.spec, layers, dtype)
+    attributes = attributes_of(model, text, settings, compress, sentence_to_index)
+    size = text.size(model.spec, settings.layers, settings.dtype)
     started, done, resumed_at = time.monotonic(), 0, text.sentences
     if not is_complete(out, attributes, resume):
         announce(text, size, compress)
-        encoder = Encoder(model, state, batch_tokens, compute)
+        encoder = Encoder(model, settings.state, settings.batch_tokens, settings.compute)
         with DumpWriter(out, attributes, compress, resume) as writer:
             resumed_at, done = writer.sentences, text.tokens - writer.tokens
             if not compress:
@@ -86,7 +80,7 @@ def dump(
             if resumed_at:
                 logger.info("going on behind %s of %s sentences", f"{resumed_at:,}", f"{text.sentences:,}")
                 encoder.restore(writer.memory)
-            _write(writer, encoder, file, text, layers, dtype)
+            _write(writer, encoder, file, text, settings)
             if (writer.sentences, writer.tokens) != (text.sentences, text.tokens):
                 raise DataError(f"{file} changed while it was read: dump it anew")
             if sentence_to_index:
@@ -98,26 +92,14 @@ def dump(
 
 
 def attributes_of(
-    model: Model,
-    text: Survey,
-    state: StateMode,
-    layers: str,
-    dtype: str,
-    batch_tokens: int,
-    compute: Compute,
-    compress: bool,
-    sentence_to_index: bool,
+    model: Model, text: Survey, settings: Embed, compress: bool, sentence_to_index: bool
 ) -> dict[str, Any]:
     """Return what a dump says of itself: all that its content depends on."""
     return {
         "model_fingerprint": model.fingerprint,
         "text_fingerprint": text.fingerprint,
-        "state": state,
-        "state_mark": state_mark(state),
-        "layers": layers,
-        "dtype": dtype,
-        "compute": compute,
-        "batch_tokens": batch_tokens,
+        **settings.model_dump(),
+        "state_mark": state_mark(settings.state),
         "compression": "gzip" if compress else "none",
         "with_index": sentence_to_index,
     }
@@ -174,14 +156,14 @@ def index_of(file: Path) -> str:
     return f"{{{', '.join(pairs)}}}"
 
 
-def _write(writer: DumpWriter, encoder: Encoder, file: Path, text: Survey, layers: str, dtype: str) -> None:
+def _write(writer: DumpWriter, encoder: Encoder, file: Path, text: Survey, settings: Embed) -> None:
     """Encode what the dump lacks; only whole windows of the encoder are committed, so that resuming has the same."""
     pace = _Pace(text.tokens - writer.tokens)
     with Progress("embedding", text.tokens - writer.tokens, "tokens") as progress:
         for section in sections(tokens_of(file, writer.sentences), encoder.window_tokens):
             before = writer.tokens
             for embeddings in encoder.encode(section):
-                writer.write(choose_layers(embeddings, layers).astype(dtype, copy=False))
+                writer.write(choose_layers(embeddings, settings.layers).astype(settings.dtype, copy=False))
             progress.advance(writer.tokens - before)
             pace.tell(writer.tokens - before)
             if pace.commit_due():

@@ -14,7 +14,8 @@ import numpy as np
 
 import toolkit
 from toolkit.bilm.folder import Model, load_model
-from toolkit.embed.dump import announce, attributes_of, document_of, index_of, is_complete, tokens_of
+from toolkit.config import Embed
+from toolkit.embed.dump import DEFAULTS, announce, attributes_of, document_of, index_of, is_complete, tokens_of
 from toolkit.embed.dumpfile import FORMAT, SENTENCE_TO_INDEX, open_embeddings
 from toolkit.embed.dumpwriter import DumpWriter, check_attributes, check_layers, choose_layers
 from toolkit.embed.encoder import Compute, Encoder
@@ -38,11 +39,7 @@ def dump_on_ray(
     model: Model,
     file: Path,
     out: Path,
-    state: StateMode = "warm",
-    layers: str = "all",
-    dtype: str = "float32",
-    batch_tokens: int = 8192,
-    compute: Compute = "float32",
+    settings: Embed = DEFAULTS,
     compress: bool = False,
     sentence_to_index: bool = False,
     resume: bool = False,
@@ -58,8 +55,7 @@ def dump_on_ray(
         address: of a running cluster, as `ray.init` takes it; "local" starts Ray on this machine for the time of the
             dump. A program that is connected to Ray already stays connected, whatever the address.
         part_tokens: tokens of a part, sentence marks included.
-        model, file, out, layers, dtype, batch_tokens, compute, compress, sentence_to_index: see `toolkit.embed.dump`.
-        state: "warm" or "zero"; one stream of states cannot be parted.
+        model, file, out, settings, compress, sentence_to_index: see `toolkit.embed.dump`.
         resume: keep the parts that an interrupted dump has finished.
 
     Returns:
@@ -70,15 +66,15 @@ def dump_on_ray(
         DataError, DiskFullError: as `toolkit.embed.dump`.
         ToolkitError: the workers of a part died again and again.
     """
-    if state == "stateful":
+    if settings.state == "stateful":
         raise UsageError("--state stateful is one stream, which cannot be parted among workers: leave --ray out")
-    check_layers(layers, model.spec.n_layers)
+    check_layers(settings.layers, model.spec.n_layers)
     text = survey(file, model.vocabulary if model.spec.reads_words else None)
-    attributes = attributes_of(model, text, state, layers, dtype, batch_tokens, compute, compress, sentence_to_index)
+    attributes = attributes_of(model, text, settings, compress, sentence_to_index)
     attributes |= {"part_tokens": part_tokens}
     started, counts, kept, done = time.monotonic(), [], 0, 0
     if not is_complete(out, attributes, resume):
-        announce(text, text.size(model.spec, layers, dtype), compress)
+        announce(text, text.size(model.spec, settings.layers, settings.dtype), compress)
         folder = _prepare(Path(f"{out}.parts"), attributes, resume)
         with _ray(address) as ray, Progress("embedding", text.tokens, "tokens") as progress:
             tasks = _Tasks(ray, model, attributes, compress)
