@@ -116,16 +116,16 @@ class Evaluate(Section):
     head: str = "bilstm"
     seeds: int = Field(1, ge=1)
     seed: int = Field(1, ge=0)
-    hidden: int = Field(128, ge=1)
+    hidden: int = Field(64, ge=1)
     batch_size: int = Field(32, ge=1)
-    learning_rate: float = Field(0.001, gt=0)
+    learning_rate: float = Field(0.002, gt=0)
     finetune_rate: float = Field(0.0, ge=0)
-    dropout: float = Field(0.5, ge=0, lt=1)
+    dropout: float = Field(0.3, ge=0, lt=1)
     mix_l2: float = Field(0.001, ge=0)
     class_weights: Literal["equal", "balanced"] = "equal"
     train_fraction: float = Field(1.0, gt=0, le=1)
     clip_norm: float = Field(5.0, gt=0)
-    epochs: int = Field(20, ge=1)
+    epochs: int = Field(12, ge=1)
     patience: int = Field(3, ge=1)
 
 

@@ -102,21 +102,31 @@ def _direction(backward: bool) -> Callable[..., tf.Tensor]:
 _DIRECTIONS = (_direction(False), _direction(True))
 
 
+def _order(time: tf.Tensor, downwards: bool) -> tuple[tf.Tensor, Callable[..., tf.Tensor], Callable]:
+    """Return where a loop over the steps starts, whether it goes on, and the step behind a step.
+
+    Only the loop's variable may be an index inside it: XLA would compile again for every `time` that is part of one.
+    """
+    if downwards:
+        return time - 1, lambda t, *_: t >= 0, lambda t: t - 1
+    return tf.zeros_like(time), lambda t, *_: t < time, lambda t: t + 1
+
+
 @compiled
 def _forward(time: tf.Tensor, inside: tf.Tensor, z: tf.Tensor, w: tf.Tensor, backward: bool) -> list[tf.Tensor]:
     """Return activated gates [T, B, 4H], cells and states [T, B, H]."""
     steps, rows, units = tf.shape(z)[0], tf.shape(z)[1], w.shape[0]
     zero, array = tf.zeros([rows, units]), partial(tf.TensorArray, tf.float32, steps)
 
-    def step(n: tf.Tensor, c: tf.Tensor, h: tf.Tensor, *arrays: tf.TensorArray) -> tuple:
-        t = time - 1 - n if backward else n
+    def step(t: tf.Tensor, c: tf.Tensor, h: tf.Tensor, *arrays: tf.TensorArray) -> tuple:
         *opened, c, h = gates(z[t] + tf.matmul(h, w), c, None)
         c, h = (tf.where(inside[t][:, None], part, 0.0) for part in (c, h))
         kept = (tf.concat(opened, -1), c, h)
-        return n + 1, c, h, *(array.write(t, part) for array, part in zip(arrays, kept, strict=True))
+        return following(t), c, h, *(array.write(t, part) for array, part in zip(arrays, kept, strict=True))
 
     arrays = (array(element_shape=[None, n * units]) for n in (4, 1, 1))
-    _, _, _, *kept = tf.while_loop(lambda n, *_: n < time, step, (0, zero, zero, *arrays))
+    start, ahead, following = _order(time, backward)
+    _, _, _, *kept = tf.while_loop(ahead, step, (start, zero, zero, *arrays))
     return [array.stack() for array in kept]
 
 
@@ -134,16 +144,16 @@ def _gradient(
     steps, rows, units = tf.shape(cells)[0], tf.shape(cells)[1], w.shape[0]
     zero = tf.zeros([rows, units])
 
-    def step(n: tf.Tensor, dh: tf.Tensor, dc: tf.Tensor, written: tf.TensorArray) -> tuple:
-        t = n if backward else time - 1 - n
-        first, before = (t >= time - 1, tf.minimum(t + 1, time - 1)) if backward else (t <= 0, tf.maximum(t - 1, 0))
+    def step(t: tf.Tensor, dh: tf.Tensor, dc: tf.Tensor, written: tf.TensorArray) -> tuple:
+        first, before = (t >= steps - 1, tf.minimum(t + 1, steps - 1)) if backward else (t <= 0, tf.maximum(t - 1, 0))
         i, j, f, o = tf.split(activated[t], 4, -1)
         c, tanh_c = tf.where(first, 0.0, cells[before]), tf.tanh(cells[t])
         dh, dc = (tf.where(inside[t][:, None], part, 0.0) for part in (dh + d_states[t], dc))
         dc += dh * o * (1 - tanh_c**2)
         parts = [dc * j * i * (1 - i), dc * i * (1 - j**2), dc * c * f * (1 - f), dh * tanh_c * o * (1 - o)]
         dz = tf.concat(parts, -1)
-        return n + 1, tf.matmul(dz, w, transpose_b=True), dc * f, written.write(t, dz)
+        return following(t), tf.matmul(dz, w, transpose_b=True), dc * f, written.write(t, dz)
 
-    start = (0, zero, zero, tf.TensorArray(tf.float32, steps, element_shape=[None, 4 * units]))
-    return tf.while_loop(lambda n, *_: n < time, step, start)[-1].stack()
+    start, ahead, following = _order(time, not backward)
+    written = tf.TensorArray(tf.float32, steps, element_shape=[None, 4 * units])
+    return tf.while_loop(ahead, step, (start, zero, zero, written))[-1].stack()
