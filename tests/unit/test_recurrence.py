@@ -1,5 +1,9 @@
 """The adapters' LSTM beside that of Keras: states, and the hand-written gradient."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -51,3 +55,28 @@ def test_training_products_are_close_to_those_of_float32():
     rng = np.random.default_rng(0)
     layer, x, lengths = BiLSTM(H, rng), rng.normal(size=(B, 9, F)).astype(np.float32), np.full(B, 9, np.int32)
     np.testing.assert_allclose(layer(x, lengths, training=True), layer(x, lengths), atol=0.02)
+
+
+# XLA writes a file for each function that it compiles, but for its flags it looks once a process.
+COMPILING = """
+import os
+import subprocess
+import sys
+
+import numpy as np
+from tasks.adapter.recurrence import BiLSTM
+from toolkit.bilm.backend import tf
+
+layer = BiLSTM(4, np.random.default_rng(0))
+for time in (16, 3, 9, 15):
+    with tf.GradientTape() as tape:
+        states = layer(tf.ones([5, time, 6]), tf.fill([5], time), training=True)
+    tape.gradient(states, layer.trainable_variables)
+"""
+
+
+def test_sentences_of_another_length_do_not_compile_again(tmp_path):
+    environment = os.environ | {"XLA_FLAGS": f"--xla_dump_to={tmp_path}"}
+    subprocess.run([sys.executable, "-c", COMPILING], env=environment, check=True, capture_output=True, timeout=120)
+    compiled = sorted(path.name for path in tmp_path.glob("*.before_optimizations.txt"))
+    assert len(compiled) == 4, compiled  # each direction forward and back
