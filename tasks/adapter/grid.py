@@ -11,12 +11,14 @@ from typing import Any
 from tasks.adapter.document import outcome_of, row_of
 from tasks.adapter.features import LayerSource
 from tasks.adapter.finetuning import check_finetuning
+from tasks.adapter.head import find_head
 from tasks.adapter.prepare import prepare, representations_of
 from tasks.adapter.representation import Representation
 from tasks.adapter.run import Outcome, own_settings, run_seed
 from tasks.adapter.supported import check_supported
+from tasks.adapter.wordvectors import TRAINED
 from tasks.task import Splits, Task
-from toolkit.config import Settings, cache_folder
+from toolkit.config import Evaluate, Settings, cache_folder
 from toolkit.errors import FormatError, UsageError
 from toolkit.runs import schema
 from toolkit.runs.compare import compare_with
@@ -110,6 +112,8 @@ def run_grid(
         fractions: of the training examples; none takes `evaluate.train_fraction`.
         rerun: train all anew, from the start.
 
+    A mix whose training leaves nothing to chance, see `_seeds`, gets one run, however many seeds are asked for.
+
     Raises:
         UsageError: a task, head or mix does not go with the others; nothing has been trained then.
         DataError: a task's data cannot be had or read, or dumps are of other sentences.
@@ -173,10 +177,20 @@ def _trainings(
         evaluate = chosen.model_copy(update={"train_fraction": fraction})
         own = settings.model_copy(update={"embed": embed, "evaluate": evaluate})
         for representation in representations:
-            for seed in range(chosen.seed, chosen.seed + chosen.seeds):
+            for seed in _seeds(representation, evaluate):
                 of_run = own_settings(own, representation, seed)
                 found.append(Training(task, splits, source, representation, of_run, _work(splits, fraction)))
     return found
+
+
+def _seeds(representation: Representation, settings: Evaluate) -> range:
+    """Return the seeds of the runs of one representation; one says all where nothing is left to chance.
+
+    That is so of a logistic regression on fixed vectors, learned from all training examples.
+    """
+    learned = representation.learned or settings.word_vectors.startswith(TRAINED)
+    chance = learned or settings.train_fraction < 1 or not find_head(settings.head).is_linear
+    return range(settings.seed, settings.seed + (settings.seeds if chance else 1))
 
 
 def _work(splits: Splits, fraction: float) -> float:

@@ -73,7 +73,8 @@ SOURCE = LayerSource("drawn", "f" * 16, "warm", 3, 16, drawn)
 
 
 def settings_for(root: Path, **keys: object) -> Settings:
-    chosen = {"head": "linear", "epochs": 1, "mix": "none,layer:1", "seeds": 2} | keys
+    # Of a part of the training examples, which each seed draws anew: of all of them one seed would say all.
+    chosen = {"head": "linear", "epochs": 1, "mix": "none,layer:1", "seeds": 2, "train_fraction": 0.9} | keys
     return Settings.model_validate({"paths": {"cache": root / "cache"}, "evaluate": chosen})
 
 
@@ -168,6 +169,24 @@ def test_what_does_not_go_together_is_refused_before_anything_is_trained(tmp_pat
     with pytest.raises(UsageError, match=message):
         run_grid(pairs, settings_for(tmp_path, **keys), tmp_path / "runs")
     assert not (tmp_path / "runs").exists() and not (tmp_path / "cache").exists()
+
+
+@pytest.mark.parametrize(
+    ("keys", "runs"),
+    [
+        ({"mix": "top"}, 1),
+        ({"mix": "top", "train_fraction": 0.9}, 2),
+        ({"mix": "learned"}, 2),
+        ({"mix": "top", "head": "cnn"}, 2),
+        ({"mix": "top", "word_vectors": "trained:4"}, 2),
+    ],
+)
+def test_one_seed_says_all_where_nothing_is_left_to_chance(tmp_path, keys, runs):
+    settings = settings_for(tmp_path, **{"train_fraction": 1.0} | keys)
+    grid = run_grid([(TOY, SOURCE)], settings, tmp_path / "runs")
+    assert len(grid.runs) == runs
+    scores = run_grid([(TOY, SOURCE)], settings, tmp_path / "again", rerun=True).documents[0]["rows"][0]["test_by_seed"]
+    assert scores == grid.documents[0]["rows"][0]["test_by_seed"]
 
 
 def test_folds_are_scored_on_every_example_once(tmp_path):
