@@ -8,7 +8,7 @@ s seeds, and a function from their sums [..., k] to the score [...] (`toolkit.me
 score of several seeds is the mean of their scores, on the same resampled examples.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -83,6 +83,29 @@ def seed_interval(values: npt.ArrayLike) -> tuple[float, float] | None:
         values: [k].
     """
     return t_interval(values) if np.ptp(values) > 0 else None
+
+
+def interval_of_mean(
+    values: npt.ArrayLike, intervals: Sequence[tuple[float | None, float | None]]
+) -> tuple[float | None, float | None, bool]:
+    """Return the interval of a score's mean over seeds: over other seeds or over other examples, the wider of the two.
+
+    Either alone can be far too narrow: seeds that hardly differ say nothing of other examples, nor do these of seeds.
+
+    Args:
+        values: [k], a score a seed.
+        intervals: k intervals over examples, one a score; None and None where there is none.
+
+    Returns:
+        low and high, the means over seeds where the interval is that over examples, and whether it is that over seeds.
+    """
+    over_seeds = seed_interval(values)
+    if any(bound is None for interval in intervals for bound in interval):
+        return (*over_seeds, True) if over_seeds else (None, None, False)
+    low, high = np.asarray(intervals, float).mean(0).tolist()
+    if over_seeds and over_seeds[1] - over_seeds[0] > high - low:
+        return (*over_seeds, True)
+    return low, high, False
 
 
 def mcnemar_exact(a_correct: npt.ArrayLike, b_correct: npt.ArrayLike) -> float:

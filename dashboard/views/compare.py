@@ -64,9 +64,7 @@ def verdict(comparison: Comparison) -> None:
 def scores_and_settings(comparison: Comparison) -> None:
     left, right = st.columns(2, gap="large")
     with left:
-        components.section(
-            "Scores", "± is half the 95 % interval: over seeds where several differ, else over examples."
-        )
+        components.section("Scores", "± is half the 95 % interval: over seeds or over examples, the wider of the two.")
         rows = score_rows(comparison.runs_a, comparison.runs_b)
         components.table(pd.DataFrame(rows, columns=["metric", "A", "B"]), "Scores of A and B", "compare-scores")
     with right:

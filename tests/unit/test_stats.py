@@ -226,3 +226,13 @@ def test_an_interval_holds_the_score(correct):
     low, high = stats.bootstrap_interval(correct)
     assert 0 <= low <= np.mean(correct) + 1e-9
     assert np.mean(correct) - 1e-9 <= high <= 1 + 1e-12
+
+
+def test_the_interval_of_a_mean_is_the_wider_of_seeds_and_examples():
+    examples = [(0.6, 0.8), (0.64, 0.84)]
+    assert stats.interval_of_mean([0.70, 0.74], examples) == (*stats.t_interval([0.70, 0.74]), True)
+    assert stats.interval_of_mean([0.7, 0.701], examples) == (pytest.approx(0.62), pytest.approx(0.82), False)
+    assert stats.interval_of_mean([0.7, 0.7], examples) == (pytest.approx(0.62), pytest.approx(0.82), False)
+    assert stats.interval_of_mean([0.7], [(0.6, 0.8)]) == (0.6, 0.8, False)
+    assert stats.interval_of_mean([0.7, 0.8], [(None, None)] * 2) == (*stats.t_interval([0.7, 0.8]), True)
+    assert stats.interval_of_mean([0.7], [(None, None)]) == (None, None, False)

@@ -8,7 +8,7 @@ from toolkit.runs.compare import Comparison, outcome_counts
 from toolkit.runs.describe import columns, metric_title, score_text
 from toolkit.runs.reader import RunSummary
 from toolkit.runs.schema import Metric
-from toolkit.stats import seed_interval
+from toolkit.stats import interval_of_mean
 
 
 def comparison_document(comparison: Comparison) -> dict[str, Any]:
@@ -105,7 +105,6 @@ def _score(runs: Sequence[RunSummary], title: str) -> str:
     if len(found) < 2:
         return "".join(score_text(metric) for metric in found)
     values = [metric["value"] for metric in found]
-    # Where all seeds give the same, each has the bootstrap interval of the same predictions.
-    low, high = seed_interval(values) or (found[0].get("low"), found[0].get("high"))
+    low, high, _ = interval_of_mean(values, [(metric.get("low"), metric.get("high")) for metric in found])
     mean: Metric = {"name": found[0]["name"], "split": "", "value": sum(values) / len(values), "low": low, "high": high}
     return f"{score_text(mean)} ({len(found)} seeds)"

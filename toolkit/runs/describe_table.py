@@ -194,7 +194,7 @@ def _legend(table: ScoreTable, style: _Style) -> Sequence[str]:
     if cells:
         over_seeds = [cell.interval.startswith("t over") for cell in cells]
         kinds = ["t over the seeds"] if any(over_seeds) else []
-        where = " where there is one seed or all seeds give the same" if any(over_seeds) else ""
+        where = " where that is wider or there is one seed" if any(over_seeds) else ""
         kinds += [] if all(over_seeds) else [f"bootstrap over the examples{where}"]
         interval = f"Means over the seeds (their number in brackets) ± half of the 95 % interval: {', '.join(kinds)}."
         if any(column.metric in SHARES for column in table.columns):

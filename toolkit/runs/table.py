@@ -17,7 +17,7 @@ from toolkit.runs import schema
 from toolkit.runs.compare import check_scores
 from toolkit.runs.reader import Run, RunSummary, load_run, read_predictions, run_folders
 from toolkit.runs.schema import Metric, relevant_settings
-from toolkit.stats import RESAMPLES, holm, seed_interval
+from toolkit.stats import RESAMPLES, holm, interval_of_mean
 
 BEST, EQUAL, WORSE, UNTESTED, EMPTY = "best", "not different", "worse", "untested", "empty"
 NOT_RUN = "not run"
@@ -71,7 +71,7 @@ class Cell:
     Attributes:
         value: mean over seeds; None for an empty cell.
         low, high: 95 % interval, of what `interval` says; None without one.
-        interval: "t over 3 seeds" or, of one seed or equal scores, "bootstrap over examples".
+        interval: "t over 3 seeds" or "bootstrap over examples", the wider of the two.
         seeds: how many.
         runs: ids, by seed.
         mark: BEST, EQUAL (its difference from the best is not significant), WORSE, UNTESTED or EMPTY; "" for the only
@@ -313,9 +313,8 @@ def _model_name(extra: Mapping[str, Any]) -> str:
 
 def _cell(group: Sequence[_Scored]) -> Cell:
     values = [one.score["value"] for one in group]
-    low, high, interval = group[0].score.get("low"), group[0].score.get("high"), "bootstrap over examples"
-    if over_seeds := seed_interval(values):
-        (low, high), interval = over_seeds, f"t over {len(group)} seeds"
+    low, high, over_seeds = interval_of_mean(values, [(one.score.get("low"), one.score.get("high")) for one in group])
+    interval = f"t over {len(group)} seeds" if over_seeds else "bootstrap over examples"
     remark = "; ".join(dict.fromkeys(one.problem for one in group if one.problem))
     return Cell(
         value=float(np.mean(values)),
