@@ -105,14 +105,14 @@ def run_grid(
     epoch. Archived runs are not taken. Two processes with the same grid share the work only as far as one finds what
     the other has finished.
 
+    A mix whose training leaves nothing to chance, see `_seeds`, gets one run, however many seeds are asked for.
+
     Args:
         pairs: tasks, each with what gives its layers.
         settings: `evaluate.mix` may name several mixes, `evaluate.seeds` several seeds.
         store: the run store.
         fractions: of the training examples; none takes `evaluate.train_fraction`.
         rerun: train all anew, from the start.
-
-    A mix whose training leaves nothing to chance, see `_seeds`, gets one run, however many seeds are asked for.
 
     Raises:
         UsageError: a task, head or mix does not go with the others; nothing has been trained then.
@@ -177,7 +177,10 @@ def _trainings(
         evaluate = chosen.model_copy(update={"train_fraction": fraction})
         own = settings.model_copy(update={"embed": embed, "evaluate": evaluate})
         for representation in representations:
-            for seed in _seeds(representation, evaluate):
+            seeds = _seeds(representation, evaluate)
+            if len(seeds) < chosen.seeds:
+                logger.info("%s, %s: nothing is left to chance, one seed says all", task.name, representation.mix)
+            for seed in seeds:
                 of_run = own_settings(own, representation, seed)
                 found.append(Training(task, splits, source, representation, of_run, _work(splits, fraction)))
     return found

@@ -55,12 +55,12 @@ class BiLSTM(tf.keras.layers.Layer):
         rows, time = tf.shape(x)[0], tf.shape(x)[1]
         padding = [[0, _power_of_two(time) - time], [0, -rows % ROWS]]
         x = tf.transpose(x, [1, 0, 2])
-        inside = tf.pad(tf.sequence_mask(lengths, time), padding[::-1])
+        inside = tf.pad(tf.transpose(tf.sequence_mask(lengths, time)), padding)
         dtype = product_dtype("auto") if training else tf.float32
         found = []
         for run, kernel, bias, recurrence in zip(_DIRECTIONS, self.kernels, self.biases, self.recurrences, strict=True):
             z = tf.pad(_product(x, kernel, dtype) + bias, [*padding, [0, 0]])  # behind the product: less to multiply
-            found.append(run(time, tf.transpose(inside), z, tf.convert_to_tensor(recurrence))[:time, :rows])
+            found.append(run(time, inside, z, tf.convert_to_tensor(recurrence))[:time, :rows])
         return tf.transpose(tf.concat(found, -1), [1, 0, 2])
 
 

@@ -59,10 +59,6 @@ def test_training_products_are_close_to_those_of_float32():
 
 # XLA writes a file for each function that it compiles, but for its flags it looks once a process.
 COMPILING = """
-import os
-import subprocess
-import sys
-
 import numpy as np
 from tasks.adapter.recurrence import BiLSTM
 from toolkit.bilm.backend import tf
