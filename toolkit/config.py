@@ -5,7 +5,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import platformdirs
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -35,6 +35,7 @@ class Text(Section):
     input: Literal["auto", "raw", "tokenised"] = "auto"
     language: str = "en"
     lowercase: bool = False
+    lowercase_paragraphs: float = Field(0.0, ge=0, le=1)
     processes: int = Field(0, ge=0)
 
 
@@ -70,7 +71,13 @@ class Pretrain(Section):
     batch_size: int = Field(128, ge=1)
     unroll_steps: int = Field(20, ge=2)
     negatives: int = Field(8192, ge=1)
-    learning_rate: float = Field(0.2, gt=0)
+    initial_softmax: Literal["unigrams", "random"] = "unigrams"
+    optimizer: Literal["adam", "adagrad"] = "adam"
+    learning_rate: float = Field(0.002, gt=0, allow_inf_nan=False)
+    warmup_steps: Annotated[int, Field(ge=0)] | Literal["auto"] = "auto"
+    schedule: Literal["cosine", "linear", "constant", "warmup-stable-decay"] = "cosine"
+    decay_share: float = Field(0.2, gt=0, le=1)
+    average: float = Field(0.0, ge=0, lt=1)
     initial_accumulator: float = Field(1.0, gt=0)
     clip_norm: float = Field(10.0, gt=0)
     dropout: float = Field(0.1, ge=0, lt=1)
@@ -90,7 +97,7 @@ class Pretrain(Section):
 class Adapt(Section):
     """Going on with a trained biLM on other text; these stand for the `[pretrain]` values of the same name."""
 
-    learning_rate: float = Field(0.05, gt=0)
+    learning_rate: float = Field(0.0005, gt=0, allow_inf_nan=False)
     epochs: float = Field(3.0, gt=0)
     patience: int = Field(3, ge=1)
 
@@ -168,6 +175,14 @@ PRESETS: dict[str, dict[str, Any]] = {
     "original": {"model.dim": 4096, "model.projection_dim": 512, "model.n_highway": 2},
 }
 
+# Adagrad divides by the root of all squared gradients so far: its rate is larger, and falls without a schedule.
+ADAGRAD: dict[str, Any] = {
+    "pretrain.learning_rate": 0.2,
+    "pretrain.warmup_steps": 0,
+    "pretrain.schedule": "constant",
+    "adapt.learning_rate": 0.05,
+}
+
 ENVIRONMENT = "TOOLKIT_"
 
 
@@ -230,15 +245,23 @@ def resolve(
                 raise UsageError(f"unknown setting {key!r} ({source}): {did_you_mean(key, sources)}")
             merged[key], sources[key] = value, source
     preset = merged.get("pretrain.preset", Pretrain().preset)
-    for key, value in PRESETS.get(preset, {}).items():
-        if key not in merged:
-            merged[key], sources[key] = value, f"preset {preset}"
+    adagrad = ADAGRAD if merged.get("pretrain.optimizer") == "adagrad" else {}
+    for source, defaults in (("optimizer adagrad", adagrad), (f"preset {preset}", PRESETS.get(preset, {}))):
+        for key, value in defaults.items():
+            if key not in merged:
+                merged[key], sources[key] = value, source
     return Resolved(_typed(merged, sources), sources)
 
 
 def from_saved(tables: Mapping[str, Mapping[str, Any]]) -> Settings:
-    """Return the settings that a run folder holds, without looking at any other source."""
-    return _typed(flatten(tables), {})
+    """Return the settings that a run folder holds, without looking at any other source.
+
+    A run of version 0.1 names no optimizer: it trained with Adagrad at a constant rate, from random softmax rows.
+    """
+    values = flatten(tables)
+    if "pretrain.learning_rate" in values and "pretrain.optimizer" not in values:
+        values = ADAGRAD | {"pretrain.optimizer": "adagrad", "pretrain.initial_softmax": "random"} | values
+    return _typed(values, {})
 
 
 def cache_folder(settings: Settings) -> Path:

@@ -10,22 +10,30 @@ from toolkit.bilm.folder import Model
 from toolkit.config import Settings
 from toolkit.embed.encoder import Encoder
 from toolkit.embed.states import state_mark
+from toolkit.text.treebank import moses_tokens
+
+MOSES = " moses"  # what the mark of the state says if Treebank tokens are read as Moses tokens
 
 
 def source_of(model: Model, settings: Settings) -> LayerSource:
-    """Return a model as a source of layers, in the state that the settings name."""
+    """Return a model as a source of layers, in the state that the settings name.
+
+    It reads a task's tokens as Moses tokens, unless it was trained on tokens of its own (text that came tokenised).
+    """
     chosen, spec = settings.embed, model.spec
+    moses = "white space" not in model.card.get("corpus", {}).get("methods", {}).values()
     encoder = Encoder(model, chosen.state, chosen.batch_tokens, chosen.compute)
     return LayerSource(
         str(model.path),
         model.fingerprint,
-        state_mark(chosen.state),
+        state_mark(chosen.state) + (MOSES if moses else ""),
         spec.n_layers + 1,
         spec.width,
         encoder.encode,
         spec.directions,
         compute=chosen.compute,
         model=model,
+        tokens=moses_tokens if moses else list,
     )
 
 

@@ -42,6 +42,7 @@ class LayerSource:
         embed: settings of [embed] that the vectors were made with, where they are not the user's.
         check: refuses splits whose sentences the source does not hold.
         model: the biLM behind it; None of dumps.
+        tokens: turns a sentence's tokens into as many that the encoder reads.
     """
 
     name: str
@@ -57,6 +58,7 @@ class LayerSource:
     embed: Mapping[str, object] = field(default_factory=dict)
     check: Callable[[Splits], None] = lambda splits: None
     model: Model | None = None
+    tokens: Callable[[Sequence[str]], Sequence[str]] = list
 
 
 @dataclass(frozen=True)

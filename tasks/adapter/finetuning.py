@@ -60,7 +60,7 @@ def check_finetuning(source: LayerSource, representations: Sequence[Representati
         raise UsageError(f"{refusal}, but {source.name} holds vectors and no biLM to train: give --model")
     if find_head(settings.head).is_linear:
         raise UsageError(f"{refusal}, but head {settings.head!r} is solved on fixed vectors: take another, as bilstm")
-    if source.state == "stateful":
+    if source.state.startswith("stateful"):
         raise UsageError(f"{refusal}, but in embed.state=stateful sentences hang together: take warm or zero")
     if source.compute != "float32":
         raise UsageError(f"{refusal}, which computes in float32: leave embed.compute={source.compute} out")
@@ -94,7 +94,7 @@ def bilm_below(source: LayerSource) -> BiLMLayer:
     That state stays as it is while the weights learn.
     """
     layer = BiLMLayer.of(source.model, name="bilm")
-    if source.state == "zero":
+    if source.state.startswith("zero"):
         for part in layer.start:
             part.assign(tf.zeros_like(part))
     return layer

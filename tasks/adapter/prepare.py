@@ -53,8 +53,9 @@ def prepare(task: Task, splits: Splits, source: LayerSource, settings: Settings)
     examples = [example for part in parts.values() for example in part]
     sentences = [tokens for example in examples for tokens in example.sentences]
     tuned, words = settings.evaluate.finetune_rate > 0, width_of(settings.evaluate) > 0
-    frozen = None if tuned and not words else features_of(sentences, source, splits.fingerprint, layer_cache(settings))
-    features = Sentences(sentences) if tuned else frozen
+    read = [source.tokens(tokens) for tokens in sentences]
+    frozen = None if tuned and not words else features_of(read, source, splits.fingerprint, layer_cache(settings))
+    features = Sentences(read) if tuned else frozen
     borders = np.cumsum([len(part) for part in parts.values()])
     rows = dict(zip(parts, np.split(np.arange(len(examples)), borders[:-1]), strict=True))
     directions = source.directions if source.names[0] == "x_k" and source.n_layers > 1 else 0

@@ -204,7 +204,7 @@ def test_resume_is_exact_for_an_unusual_shape(prepared: Prepared, tmp_path: Path
         graph.train(batches[step])
     checkpoint.save(tmp_path, graph, checkpoint.Progress(3, 1.0, None, None, 0.0))
     expected = [graph.train(batches[step]) for step in range(3, 9)]
-    for variable in (*again.words, *again.sparse_slots):
+    for variable in (*again.words, *again.optimizer.variables):
         variable.assign(tf.zeros_like(variable))
     checkpoint.restore(tmp_path, again)
     assert [again.train(batches[step]) for step in range(3, 9)] == expected

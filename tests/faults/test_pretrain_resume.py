@@ -31,6 +31,8 @@ def settings(folder: Path, **changes):
         "pretrain.unroll_steps": 4,  # a short unrolled graph is traced fast
         "pretrain.batch_size": 8,
         "pretrain.steps": 30,
+        "pretrain.schedule": "constant",  # so that a short run is the beginning of a long one
+        "pretrain.warmup_steps": 0,
         "text.input": "tokenised",
         "paths.runs": folder / "runs",
         "paths.cache": folder / "cache",
@@ -43,8 +45,8 @@ def text(folder: Path) -> Path:
     return folder / "train.txt"
 
 
-def trainer(folder: Path, dtype: str) -> Trainer:
-    chosen = settings(folder, **{"pretrain.compute_dtype": dtype})
+def trainer(folder: Path, **changes) -> Trainer:
+    chosen = settings(folder, **({"pretrain.compute_dtype": "float32"} | changes))
     prepared = prepare([text(folder)], None, chosen.text, 0.05, folder / "cache")
     return Trainer(prepared, Vocabulary.from_counts(prepared.words, prepared.counts, 100, 1), chosen)
 
@@ -52,7 +54,8 @@ def trainer(folder: Path, dtype: str) -> Trainer:
 def steps(trainer: Trainer, count: int) -> list[float]:
     losses = []
     for _ in range(count):
-        losses.append(trainer.graph.train(trainer.batches[trainer.step])[0])
+        rate = trainer.standing.schedule.rate(trainer.step)
+        losses.append(trainer.graph.train(trainer.batches[trainer.step], rate=rate)[0])
     return losses
 
 
@@ -60,24 +63,33 @@ def save(run: Path, trainer: Trainer, best_step: int | None = None) -> None:
     checkpoint.save(run, trainer.graph, checkpoint.Progress(trainer.step, 1.0, None, best_step, 0.0))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_the_losses_after_a_restart_equal_those_of_an_uninterrupted_run(tmp_path, dtype) -> None:
-    straight = trainer(tmp_path, dtype)
-    steps(straight, 7)
+RECIPES = {
+    "bfloat16": {"pretrain.compute_dtype": "bfloat16"},
+    "adagrad": {"pretrain.optimizer": "adagrad"},
+    "in the warm-up": {"pretrain.warmup_steps": 20, "pretrain.steps": 60, "pretrain.schedule": "cosine"},
+    "stable": {"pretrain.schedule": "warmup-stable-decay", "pretrain.steps": 400, "pretrain.average": 0.9},
+    "in the decay": {"pretrain.schedule": "warmup-stable-decay", "pretrain.steps": 48, "pretrain.decay_share": 0.9},
+}
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_the_losses_after_a_restart_equal_those_of_an_uninterrupted_run(tmp_path, recipe) -> None:
+    straight = trainer(tmp_path, **RECIPES[recipe])
+    steps(straight, 13)
     save(tmp_path / "run", straight)
-    expected = steps(straight, 40)
-    again = trainer(tmp_path, dtype)
+    expected = steps(straight, 34), straight.validation.run()
+    again = trainer(tmp_path, **RECIPES[recipe])
     again.restore(tmp_path / "run")
-    assert again.step == 7
-    assert steps(again, 40) == expected
+    assert again.step == 13
+    assert (steps(again, 34), again.validation.run()) == expected
 
 
 def test_an_interrupt_right_behind_a_step_counts_that_step(tmp_path, monkeypatch) -> None:
-    one = trainer(tmp_path, "float32")
+    one = trainer(tmp_path)
     train = one.graph.train
 
-    def interrupted(batch):
-        result = train(batch)
+    def interrupted(batch, rate):
+        result = train(batch, rate=rate)
         if int(one.graph.steps) == 4:
             raise KeyboardInterrupt
         return result
@@ -88,14 +100,14 @@ def test_an_interrupt_right_behind_a_step_counts_that_step(tmp_path, monkeypatch
     assert document["stopped"] and document["steps"] == 4
     monkeypatch.undo()
     expected = steps(one, 5)
-    again = trainer(tmp_path, "float32")
+    again = trainer(tmp_path)
     again.restore(run.folder)
     assert again.step == 4
     assert steps(again, 5) == expected
 
 
 def test_the_last_two_checkpoints_and_the_best_are_kept(tmp_path) -> None:
-    one = trainer(tmp_path, "float32")
+    one = trainer(tmp_path)
     for _ in range(5):
         steps(one, 1)
         save(tmp_path, one, best_step=2 if one.step >= 2 else None)
@@ -105,7 +117,7 @@ def test_the_last_two_checkpoints_and_the_best_are_kept(tmp_path) -> None:
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "no data", "description cut"])
 def test_a_damaged_checkpoint_is_passed_over_aloud(tmp_path, caplog, damage) -> None:
-    one = trainer(tmp_path, "float32")
+    one = trainer(tmp_path)
     for _ in range(2):
         steps(one, 1)
         save(tmp_path, one)
@@ -120,7 +132,7 @@ def test_a_damaged_checkpoint_is_passed_over_aloud(tmp_path, caplog, damage) -> 
         data.unlink()
     else:
         data.with_suffix(".json").write_text('{"step": 2')
-    again = trainer(tmp_path, "float32")
+    again = trainer(tmp_path)
     again.restore(tmp_path)
     assert again.step == 1
     assert "taking the one before it" in caplog.text
@@ -128,7 +140,7 @@ def test_a_damaged_checkpoint_is_passed_over_aloud(tmp_path, caplog, damage) -> 
 
 def test_without_a_sound_checkpoint_the_reason_is_said(tmp_path) -> None:
     with pytest.raises(FormatError, match=r"no sound checkpoint.*holds none yet"):
-        trainer(tmp_path, "float32").restore(tmp_path)
+        trainer(tmp_path).restore(tmp_path)
 
 
 @pytest.mark.slow

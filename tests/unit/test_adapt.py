@@ -61,6 +61,8 @@ def resolved(folder: Path, *assignments: str) -> Resolved:
         "pretrain.negatives": 8,
         "pretrain.compute_dtype": "float32",
         "pretrain.steps": 2,
+        "pretrain.schedule": "constant",  # so that a short run is the beginning of a long one
+        "pretrain.warmup_steps": 0,
         "text.input": "tokenised",
         "vocabulary.min_count": 1,
         "paths.runs": folder / "runs",
@@ -90,7 +92,7 @@ def test_the_run_the_card_and_the_results_name_the_parent(scoring_model: Path, a
     for origin in (run.manifest["extra"]["adapted_from"], adapted.card["adapted_from"], document["parent"]):
         assert origin["fingerprint"] == parent.fingerprint
         assert origin["model"] == str(scoring_model)
-    assert run.settings["pretrain.learning_rate"] == 0.05
+    assert run.settings["pretrain.learning_rate"] == 0.0005
     assert run.settings["model.dim"] == parent.spec.dim
     values = {(m["name"], m["split"]): m["value"] for m in run.results["metrics"]}
     assert values["perplexity", "valid"] == document["validation_perplexity"]["mean"]
@@ -202,7 +204,7 @@ def test_a_vocabulary_file_gives_the_words(scoring_model: Path, place: Path):
 
 def test_a_model_without_a_softmax_gets_one_that_starts_from_the_unigrams(tiny_model: Path, place: Path, caplog):
     caplog.set_level("INFO")
-    document = adapt(tiny_model, [place / "corpus"], resolved(place, "pretrain.steps=60", "adapt.learning_rate=0.5"))
+    document = adapt(tiny_model, [place / "corpus"], resolved(place, "pretrain.steps=60", "adapt.learning_rate=0.02"))
     assert document["vocabulary"]["softmax"] == "fresh"
     assert "the model brings no softmax: a fresh one starts from the unigrams" in caplog.text
     words, sentences = TEXT.split(), TEXT.count("\n")
@@ -236,7 +238,7 @@ def test_training_begins_with_the_parents_weights(scoring_model: Path, place: Pa
 def test_it_stops_when_held_out_perplexity_no_longer_falls_and_exports_the_best(adapted_run, place: Path):
     """A far too large learning rate makes a trained model worse at once: the best state is the start."""
     model = Path(adapted_run[1]["model"])
-    bad = ("adapt.learning_rate=50", "adapt.patience=2", "pretrain.validate_steps=1", "pretrain.steps=30")
+    bad = ("adapt.learning_rate=5", "adapt.patience=2", "pretrain.validate_steps=1", "pretrain.steps=30")
     document = adapt(model, [place / "corpus"], resolved(place, *bad))
     assert (document["ended"], document["steps"], document["exported_step"]) == ("patience", 2, 0)
     assert document["validation_perplexity"] == document["before"]
@@ -308,8 +310,8 @@ def test_a_contradicting_shape_is_refused_and_that_of_a_preset_ignored(scoring_m
 def test_the_learning_rate_is_that_of_adapt_and_below_pretrainings(scoring_model: Path, place: Path):
     parent = load_model(scoring_model)
     chosen = resolved(place)
-    assert settings_for(parent, chosen).pretrain.learning_rate == 0.05 < chosen.settings.pretrain.learning_rate
-    assert settings_for(parent, resolved(place, "adapt.learning_rate=0.01")).pretrain.learning_rate == 0.01
+    assert settings_for(parent, chosen).pretrain.learning_rate == 0.0005 < chosen.settings.pretrain.learning_rate
+    assert settings_for(parent, resolved(place, "adapt.learning_rate=0.0001")).pretrain.learning_rate == 0.0001
     with pytest.raises(
         UsageError, match=r"pretrain\.learning_rate is for pretraining: say --set adapt\.learning_rate="
     ):

@@ -171,15 +171,16 @@ def test_the_documented_launches_give_each_worker_its_tf_config(tmp_path, number
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shape", ["characters", "words"])
-def test_two_devices_train_as_one_does_on_the_joined_batch(shape) -> None:
+@pytest.mark.parametrize(("shape", "optimizer"), [("characters", "adam"), ("words", "adam"), ("words", "adagrad")])
+def test_two_devices_train_as_one_does_on_the_joined_batch(shape, optimizer) -> None:
     """In a process of its own: TensorFlow's devices are set once."""
     script = Path(__file__).with_name("two_devices.py")
-    done = subprocess.run([sys.executable, str(script), shape], capture_output=True, text=True, timeout=300)
+    command = [sys.executable, str(script), shape, optimizer]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["joined batch"] == 8 and found["steps"] == [20, 20]
-    assert found["weights"] < 1e-4 and found["slots"] < 1e-4 and found["states"] < 1e-4
+    assert all(found[part] < 1e-4 for part in ("weights", "slots", "averages", "states")), found
     assert found["between replicas"] == 0
     assert found["moved"] > 1e-2  # there was something to compare
     assert found["put back"]

@@ -72,7 +72,7 @@ def test_the_estimate_grows_with_what_it_is_made_of(tmp_path) -> None:
     assert batch["activations"] > small["activations"] and batch["weights"] == small["weights"]
     wide = memory(**{"model.dim": 128})
     assert wide["weights"] > 2 * small["weights"]
-    assert wide["gradients"] > small["gradients"] and wide["Adagrad slots"] == wide["weights"]
+    assert wide["gradients"] > small["gradients"] and wide["optimizer slots"] == 2 * wide["weights"]
 
 
 def test_weights_are_counted_exactly(tmp_path) -> None:

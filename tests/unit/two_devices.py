@@ -18,14 +18,15 @@ from toolkit.pretrain.graph import TrainingGraph
 from toolkit.text.vocab import BOS, EOS, UNK, Vocabulary
 
 STEPS = 20
+RATES = {"adam": 0.002, "adagrad": 0.2}
 
 
-def main(shape: str) -> None:
+def main(shape: str, optimizer: str) -> None:
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
     replicas = Replicas(tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"]))
-    one, one_batches = make(shape, ALONE, 8)
-    two, two_batches = make(shape, replicas, 4)
+    one, one_batches = make(shape, optimizer, ALONE, 8)
+    two, two_batches = make(shape, optimizer, replicas, 4)
     start = [variable.numpy() for variable in one.variables_trained]
     for step in range(STEPS):
         one.train(one_batches[step])
@@ -35,7 +36,8 @@ def main(shape: str) -> None:
         "joined batch": two_batches.batch_size,
         "steps": [int(one.steps.numpy()), int(two.steps.numpy())],
         "weights": far(one.variables_trained, two.variables_trained),
-        "slots": far([*one.slots, *one.sparse_slots], [*two.slots, *two.sparse_slots]),
+        "slots": far(one.optimizer.variables, two.optimizer.variables),
+        "averages": far(one.averages.values, two.averages.values),
         "states": far(one.states, two.joined_states),
         "between replicas": max(
             float(np.abs(local(v)[0].numpy() - local(v)[1].numpy()).max()) for v in two.variables_trained
@@ -63,7 +65,7 @@ def main(shape: str) -> None:
     print(json.dumps(result))
 
 
-def make(shape: str, replicas: Replicas, rows: int) -> tuple[TrainingGraph, Batches]:
+def make(shape: str, optimizer: str, replicas: Replicas, rows: int) -> tuple[TrainingGraph, Batches]:
     words = [f"w{i}" for i in range(60)]
     vocabulary = Vocabulary([BOS, EOS, UNK, *words[:50]])
     rng = np.random.default_rng(0)
@@ -73,7 +75,8 @@ def make(shape: str, replicas: Replicas, rows: int) -> tuple[TrainingGraph, Batc
     stream = SimpleNamespace(tokens=tokens, starts=starts, n_sentences=len(sentences), n_tokens=len(tokens))
     n_words = len(vocabulary) if shape == "words" else None
     spec = BiLMSpec(4, ((1, 8), (3, 8)), 1, "relu", 20, 24, 12, 2, 3.0, 3.0, True, n_words)
-    settings = Pretrain(batch_size=rows, unroll_steps=4, negatives=10, dropout=0.2, seed=3)
+    recipe = {"optimizer": optimizer, "learning_rate": RATES[optimizer], "average": 0.9}
+    settings = Pretrain(batch_size=rows, unroll_steps=4, negatives=10, dropout=0.2, seed=3, **recipe)
     with replicas.scope():
         graph = TrainingGraph(BiLM(spec, 1), len(vocabulary), settings, tf.float32, replicas)
     lexicon = Lexicon.build(words, vocabulary, spec.max_characters)
@@ -85,4 +88,4 @@ def far(ones: list, others: list) -> float:
     return max(float(np.abs(a.numpy() - b.numpy()).max()) for a, b in zip(ones, others, strict=True))
 
 
-main(sys.argv[1])
+main(*sys.argv[1:])

@@ -31,7 +31,14 @@ def register(app: typer.Typer) -> None:
         minutes: Annotated[float | None, typer.Option(help="Stop after this many minutes of training.")] = None,
         seed: Annotated[int | None, typer.Option(help="Seed of everything that is left to chance.")] = None,
         name: Annotated[str | None, typer.Option(help="Name of the run.")] = None,
-        resume: Annotated[str | None, typer.Option(help="Go on with this run, exactly where it was.")] = None,
+        resume: Annotated[str | None, typer.Option(help="Resume this run exactly where it stopped.")] = None,
+        decay_from: Annotated[
+            str | None,
+            typer.Option(
+                help="Start a new run at the latest checkpoint of this one and let the learning rate fall to zero over "
+                "--steps or --minutes; the other run stays as it is."
+            ),
+        ] = None,
     ) -> Report:
         """Train a biLM on your text and export it as a model folder. Ctrl-C stops early and keeps the model."""
         resolved = session.settings(
@@ -42,14 +49,19 @@ def register(app: typer.Typer) -> None:
             pretrain__seed=seed,
         )
         settings = resolved.settings
-        if (resume is None) == (not corpus):
-            raise UsageError("pretrain takes either --corpus PATH (a new run) or --resume RUN")
+        if sum((bool(corpus), resume is not None, decay_from is not None)) != 1:
+            raise UsageError("pretrain takes one of --corpus PATH (a new run), --resume RUN and --decay-from RUN")
+        if decay_from is not None and (preset, seed, valid, vocabulary) != (None,) * 4:
+            raise UsageError("with --decay-from only --steps or --minutes and --name may be given")
         if resume is not None and (preset, seed, valid, vocabulary, name) != (None,) * 5:
             raise UsageError(f"with --resume only {CHANGEABLE} may change; the rest is the run's own")
-        typed = [key for key, source in resolved.sources.items() if source == "--set"]
-        fixed = [key for key in typed if not key.startswith("paths.") and key not in ("text.processes", PATIENCE)]
+        typed = {key for key, source in resolved.sources.items() if source == "--set"}
+        free = ("text.processes", PATIENCE)
+        fixed = [key for key in sorted(typed) if not key.startswith("paths.") and key not in free]
         if resume is not None and fixed:
             raise UsageError(f"--set {fixed[0]}: with --resume only {CHANGEABLE} may change; the rest is the run's own")
+        if decay_from is not None and (epochs is not None or [*fixed, *typed.intersection({PATIENCE})]):
+            raise UsageError("with --decay-from only --steps or --minutes and --name may be given")
         import toolkit.pretrain.pretrain as library
 
         if resume is not None:
@@ -57,6 +69,8 @@ def register(app: typer.Typer) -> None:
             limits |= {"patience": settings.pretrain.patience} if PATIENCE in typed else {}
             limits = {key: value for key, value in limits.items() if value is not None}
             document = library.resume(settings.paths.runs, resume, limits)
+        elif decay_from is not None:
+            document = library.decay(settings.paths.runs, decay_from, steps, minutes, name)
         else:
             document = library.pretrain(corpus, settings, valid, vocabulary, name)
         perplexity = document["validation_perplexity"]

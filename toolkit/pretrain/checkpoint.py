@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import h5py
 import numpy as np
@@ -37,6 +38,7 @@ class Progress:
         best_step: when that was.
         validated: seconds of training at the last validation.
         since_best: validations since the best one.
+        schedule: the plan of the learning rate, see `schedule.Plan`; None in checkpoints of version 0.1.
     """
 
     step: int
@@ -45,14 +47,17 @@ class Progress:
     best_step: int | None
     validated: float
     since_best: int = 0
+    schedule: dict[str, Any] | None = None
 
 
 def variables(graph: TrainingGraph) -> Iterator[tuple[str, tf.Variable | Joined]]:
-    """Yield (name, variable) of all that training changes: weights, optimizer slots, LSTM states."""
-    slots = [*graph.slots, *graph.sparse_slots]
-    for (path, variable), slot in zip(named(graph), slots, strict=True):
+    """Yield (name, variable) of all that training changes: weights, optimizer slots, averages, LSTM states."""
+    slots, averages = graph.optimizer.slots, graph.averages.values
+    for index, (path, variable) in enumerate(named(graph)):
         yield f"weights/{path}", variable
-        yield f"slots/{path}", slot
+        yield from ((f"{name}/{path}", members[index]) for name, members in slots.items())
+        if averages:
+            yield f"averages/{path}", averages[index]
     yield from _states(graph)
 
 
@@ -105,29 +110,44 @@ def restore(run: Path, graph: TrainingGraph) -> Progress:
     """
     if graph.replicas.chief:
         sweep(run / FOLDER)
-    reasons = []
-    for _, path in _found(run):
-        try:
-            progress = _described(path)
-        except FormatError as error:
-            reasons.append(str(error))
-            logger.warning("checkpoint passed over, taking the one before it: %s", error)
-            continue
-        _fill(path.with_suffix(".h5"), variables(graph))
-        return progress
-    why = "; ".join(reasons) or f"{run / FOLDER} holds none yet"
-    raise FormatError(f"{run.name} cannot be resumed, there is no sound checkpoint: {why}")
+    path, progress = _latest_sound(run)
+    _fill(path.with_suffix(".h5"), variables(graph))
+    graph.steps.assign(progress.step)
+    return progress
+
+
+def latest(run: Path) -> Progress:
+    """Return what the latest sound checkpoint of a run says of itself.
+
+    Raises:
+        FormatError: there is none.
+    """
+    return _latest_sound(run)[1]
 
 
 def restore_weights(run: Path, graph: TrainingGraph, step: int) -> None:
-    """Put the weights of one checkpoint into a graph and leave everything else in it as it is.
+    """Put what validation saw at one checkpoint, averages or weights, into a graph; the rest of it stays as it is.
 
     Raises:
         FormatError: there is no sound checkpoint of that step.
     """
     path = run / FOLDER / f"step-{step:09d}.json"
     _described(path)
-    _fill(path.with_suffix(".h5"), ((f"weights/{name}", variable) for name, variable in named(graph)))
+    kind = "averages" if graph.averages.values else "weights"
+    _fill(path.with_suffix(".h5"), ((f"{kind}/{name}", variable) for name, variable in named(graph)))
+    graph.averages.restart()
+
+
+def _latest_sound(run: Path) -> tuple[Path, Progress]:
+    reasons = []
+    for _, path in _found(run):
+        try:
+            return path, _described(path)
+        except FormatError as error:
+            reasons.append(str(error))
+            logger.warning("checkpoint passed over, taking the one before it: %s", error)
+    why = "; ".join(reasons) or f"{run / FOLDER} holds none yet"
+    raise FormatError(f"{run.name} cannot be resumed, there is no sound checkpoint: {why}")
 
 
 def _described(path: Path) -> Progress:
@@ -173,6 +193,12 @@ def _fill(data: Path, members: Iterable[tuple[str, tf.Variable | Joined]]) -> No
     members = list(members)
     with h5py.File(data, "r") as file:
         values = {name: file[name][()] if name in file else None for name, _ in members}
+        missing = {name.split("/")[0] for name in values} - set(file)
+        if missing:
+            raise FormatError(
+                f"{data} holds {', '.join(sorted(file))} but not {', '.join(sorted(missing))}, which this run's "
+                f"settings ask for: it was written with another optimizer or other averages"
+            )
     for name, variable in members:
         shape = None if values[name] is None else values[name].shape
         if shape != variable.shape:

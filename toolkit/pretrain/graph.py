@@ -1,17 +1,22 @@
-"""The training graph: forward pass of a batch, loss, gradients, clipping and Adagrad.
+"""The training graph: forward pass of a batch, loss, gradients, clipping and the optimizer's step.
 
 Letter for shapes: R directions, 2, or 1 of a forward model.
 """
 
+import numpy as np
+
 from toolkit.bilm.backend import tf
 from toolkit.bilm.char_cnn_groups import group_widths, grouped_token_vectors
 from toolkit.bilm.compiled import compiled, compiles_whole_step
+from toolkit.bilm.folder import Softmax
 from toolkit.bilm.lstm_training import training_layer
 from toolkit.bilm.model import BiLM
 from toolkit.bilm.softmax import sampled_softmax_loss
 from toolkit.config import Pretrain
+from toolkit.pretrain.averages import Averages
 from toolkit.pretrain.batches import Batch, fixed_shapes
 from toolkit.pretrain.distribute import ALONE, Replicas
+from toolkit.pretrain.optimizers import OPTIMIZERS
 
 
 class TrainingGraph(tf.Module):
@@ -20,11 +25,12 @@ class TrainingGraph(tf.Module):
     Args:
         bilm: the weights to train.
         vocabulary_size: V.
-        settings: batch size, unroll steps, optimizer, dropout, seed.
+        settings: batch size, unroll steps, optimizer, averages, dropout, seed.
         dtype: of matrix products.
         replicas: those that train together; with several, the weights and this graph are made in their `scope`.
         whole: compile the step with XLA as one; None decides by the hardware. Replicas that train together exchange
             gradients within the step, which XLA cannot hold.
+        softmax: what the output layer starts with; None draws its rows at random, as bilm-tf does.
     """
 
     def __init__(
@@ -35,22 +41,22 @@ class TrainingGraph(tf.Module):
         dtype: tf.DType,
         replicas: Replicas = ALONE,
         whole: bool | None = None,
+        softmax: Softmax | None = None,
     ) -> None:
         super().__init__()
         self.replicas = replicas
         spec, self.settings, self.dtype = bilm.spec, settings, dtype
         self.bilm = bilm
-        # Initial values as in bilm-tf: N(0, 1 / sqrt(P)) and zeros.
-        shape = (vocabulary_size, spec.projection_dim)
-        initial = tf.random.stateless_normal(shape, (settings.seed, 0)) / spec.projection_dim**0.5
-        self.softmax_weight = tf.Variable(initial)
-        self.softmax_bias = tf.Variable(tf.zeros(vocabulary_size))
+        if softmax is None:  # N(0, 1 / sqrt(P)) and zeros
+            shape = (vocabulary_size, spec.projection_dim)
+            rows = tf.random.stateless_normal(shape, (settings.seed, 0)) / spec.projection_dim**0.5
+            softmax = Softmax(rows, tf.zeros(vocabulary_size))
+        self.softmax_weight, self.softmax_bias = tf.Variable(softmax.weight), tf.Variable(softmax.bias)
         # The word table of a model that reads words: of its rows, like those of the softmax, a step touches few.
         self.words = [bilm.embedding] if spec.reads_words else []
         self.dense = [v for v in bilm.trainable_variables if v is not bilm.embedding]
-        accumulator = settings.initial_accumulator
-        self.slots = [tf.Variable(tf.fill(v.shape, accumulator)) for v in self.dense]
-        self.sparse_slots = [tf.Variable(tf.fill(v.shape, accumulator)) for v in (*self.softmax, *self.words)]
+        self.optimizer = OPTIMIZERS[settings.optimizer](self.variables_trained, settings)
+        self.averages = Averages(self.variables_trained, settings.average)
         states = bilm.zero_state(settings.batch_size)
         self.states = replicas.own_variable(states[0]), replicas.own_variable(tf.cast(states[1], dtype))
         self.joined_states = [replicas.joined(state, axis=2) for state in self.states]
@@ -70,6 +76,7 @@ class TrainingGraph(tf.Module):
             integers(directions, None),
             tf.TensorSpec((directions, None), tf.float32),
             tf.TensorSpec((None, settings.unroll_steps, directions, settings.batch_size, spec.projection_dim), tf.bool),
+            tf.TensorSpec((), tf.float32),
         )
         if replicas.strategy is None:
             self._step = tf.function(
@@ -127,17 +134,19 @@ class TrainingGraph(tf.Module):
             return x
         return _dropout(x, kept[place], self.settings.dropout)
 
-    def train(self, *shares: Batch) -> tuple[float, float]:
+    def train(self, *shares: Batch, rate: float | None = None) -> tuple[float, float]:
         """Take one step and return the sampled loss (nats a token, mean of the directions) and the gradients' norm.
 
         Where the norm is not a finite number no weight is changed.
 
         Args:
             shares: one batch a replica of this process, in their order; all workers must take the step.
+            rate: the learning rate; None takes the settings' peak.
         """
+        rate = np.float32(self.settings.learning_rate if rate is None else rate)
         if self.whole:
             shares = tuple(fixed_shapes(batch, self.bilm.spec) for batch in shares)
-        arguments = [(b.groups, b.inputs, b.rows, b.targets, b.sampled, b.log_expected, b.kept) for b in shares]
+        arguments = [(b.groups, b.inputs, b.rows, b.targets, b.sampled, b.log_expected, b.kept, rate) for b in shares]
         loss, norm = self._step(*arguments[0]) if self.replicas.strategy is None else self._step(*arguments)
         return float(loss), float(norm)
 
@@ -161,32 +170,34 @@ class TrainingGraph(tf.Module):
         gradients = [*(tf.convert_to_tensor(g) for g in gradients[: len(self.dense + table)]), *values]
         return loss, gradients, states
 
-    def _take_step(self, groups, inputs, rows, targets, sampled, log_expected, kept):  # see Batch
+    def _take_step(self, groups, inputs, rows, targets, sampled, log_expected, kept, rate):  # see Batch
         loss, gradients, states = self.gradients(groups, inputs, rows, targets, sampled, log_expected, kept)
         loss, *gradients = self.replicas.mean([loss, *gradients])
         norm, bound = tf.linalg.global_norm(gradients), self.settings.clip_norm
         # Once training has settled most steps need no clipping: their gradients are passed on, not multiplied by 1.
         clipped = tf.cond(norm > bound, lambda: [bound / norm * g for g in gradients], lambda: gradients)
         touched = [rows, rows, *groups] if self.words else [rows, rows]
-        tf.cond(tf.math.is_finite(norm), lambda: self._apply(clipped, touched, states), lambda: tf.no_op())
+        tf.cond(tf.math.is_finite(norm), lambda: self._apply(clipped, touched, states, rate), lambda: tf.no_op())
         return loss, norm
 
     def _apply(
-        self, gradients: list[tf.Tensor], touched: list[tf.Tensor], states: tuple[tf.Tensor, tf.Tensor]
+        self,
+        gradients: list[tf.Tensor],
+        touched: list[tf.Tensor],
+        states: tuple[tf.Tensor, tf.Tensor],
+        rate: tf.Tensor,
     ) -> tf.Operation:
-        """Adagrad (Duchi et al. 2011) as TensorFlow 1 has it: no epsilon; of sparse tables the touched rows move."""
-        rate, dense = self.settings.learning_rate, len(self.dense)
-        for variable, slot, gradient in zip(self.dense, self.slots, gradients[:dense], strict=True):
-            tf.raw_ops.ResourceApplyAdagrad(var=variable.handle, accum=slot.handle, lr=rate, grad=gradient)
-        sparse = zip((*self.softmax, *self.words), self.sparse_slots, gradients[dense:], touched, strict=True)
-        for variable, slot, gradient, rows in sparse:
-            # Additions, not assignments: a row that only fills up a shape comes twice and adds zero.
-            tf.raw_ops.ResourceScatterAdd(resource=slot.handle, indices=rows, updates=gradient**2)
-            update = rate * gradient * tf.math.rsqrt(tf.gather(slot, rows))
-            tf.raw_ops.ResourceScatterSub(resource=variable.handle, indices=rows, updates=update)
+        """Move the weights; of sparse tables the touched rows."""
+        step, dense = tf.identity(self.steps), len(self.dense)
+        for index, (variable, gradient) in enumerate(zip(self.variables_trained, gradients, strict=True)):
+            if index < dense:
+                self.optimizer.update(index, variable, gradient, rate, step)
+            else:
+                self.optimizer.update_rows(index, variable, gradient, touched[index - dense], rate, step)
         for variable, value in zip(self.states, states, strict=True):
             variable.assign(value)
         self.steps.assign_add(1)
+        self.averages.update(step + 1)
         return tf.no_op()
 
 

@@ -31,7 +31,7 @@ class Journal:
         logger.log(level, "%s", line)
         self.run.log(line)
 
-    def step(self, step: int, seconds: float, loss: float, norm: float, share: float) -> str:
+    def step(self, step: int, seconds: float, loss: float, norm: float, rate: float, share: float) -> str:
         """Record a step and return its note.
 
         Args:
@@ -39,14 +39,16 @@ class Journal:
             seconds: of training so far.
             loss: sampled, in nats a token.
             norm: of the gradients, before clipping.
+            rate: the learning rate of the step.
             share: of the run that is over.
         """
-        self.run.heartbeat(min(share, 1.0), seconds / share * (1.0 - share))
+        self.run.heartbeat(share, seconds / share * (1.0 - share))
         perplexity = math.exp(min(loss, 50))  # bounded, so that an early one is still a number
         tokens = step * self.tokens_per_step
         if step % LOG_STEPS == 0 or step == 1:
             self.run.metric("perplexity", perplexity, step, tokens, "train", "sampled")
             self.run.metric("gradient_norm", norm, step, tokens)
+            self.run.metric("learning_rate", rate, step, tokens)
             self.run.metric("tokens_per_second", tokens / seconds, step, tokens)
         return (
             f"step {step}, epoch {step / self.steps_per_epoch:.2f}, sampled perplexity {perplexity:,.0f}, "

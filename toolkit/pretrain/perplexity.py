@@ -76,7 +76,11 @@ class Validation:
         return self.lexicon.targets[self.texts[0].read(np.arange(len(self.texts[0])))[1]]
 
     def run(self) -> Perplexity:
-        """Measure the perplexity of each direction."""
+        """Measure the perplexity of each direction, with the averaged weights if training keeps them."""
+        with self.graph.averages.in_place():
+            return self._run()
+
+    def _run(self) -> Perplexity:
         graph, unroll = self.graph, self.graph.settings.unroll_steps
         states = graph.bilm.zero_state(ROWS)
         states = states[0], tf.cast(states[1], graph.dtype)

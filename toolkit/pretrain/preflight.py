@@ -22,7 +22,8 @@ FLOAT = 4
 # What to lower where a part of the memory is the largest.
 LOWER = {
     "weights": "model.dim or vocabulary.size",
-    "Adagrad slots": "model.dim or vocabulary.size",
+    "optimizer slots": "model.dim or vocabulary.size",
+    "averages": "model.dim or vocabulary.size",
     "gradients": "model.dim or vocabulary.size",
     "activations": "pretrain.batch_size or pretrain.unroll_steps",
     "softmax logits": "pretrain.negatives or pretrain.batch_size",
@@ -155,13 +156,16 @@ def _memory(graph: TrainingGraph, batches: Batches, held: int) -> dict[str, int]
     convolved, highways, group = _characters(graph, batch.groups)
     # The logits are gone when the layers are walked back, and those when the convolutions are.
     activations = spec.n_layers * layer + convolved + highways + max(0, back - logits, group - logits)
+    slots = weights * len(graph.optimizer.slots)
+    averages = weights if graph.averages.values else 0
     return {
         "weights": weights,
-        "Adagrad slots": weights,
+        "optimizer slots": slots,
+        "averages": averages,
         "gradients": gradients,
         "activations": activations,
         "softmax logits": logits,
-        "process": max(0, held - 2 * weights) + COMPILED,
+        "process": max(0, held - weights - slots - averages) + COMPILED,
     }
 
 

@@ -1,5 +1,7 @@
 """Pretraining from text to an exported model folder, and going on with it: what `toolkit pretrain` does."""
 
+import logging
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -8,7 +10,9 @@ from typing import Any
 from toolkit.bilm.folder import VOCABULARY
 from toolkit.config import Settings, cache_folder, from_saved
 from toolkit.errors import DataError, UsageError
+from toolkit.pretrain import checkpoint
 from toolkit.pretrain.distribute import ALONE, Replicas, choose
+from toolkit.pretrain.schedule import Schedule
 from toolkit.pretrain.trainer import Trainer
 from toolkit.runs.bystander import Bystander
 from toolkit.runs.find import find_run
@@ -18,8 +22,12 @@ from toolkit.runs.writer import RunWriter
 from toolkit.text.prepare import Prepared, prepare
 from toolkit.text.vocab import Vocabulary
 
+logger = logging.getLogger(__name__)
+
 JOINED = "joined_batch"  # key of the manifest: rows that all replicas together read in a step
 ADAPTED = "adapted_from"  # what the manifest and the card of an adapted model's run say of its parent
+DECAYED = "decays"  # what the manifest of a run that decays another one says of it
+EPOCHS_A_MINUTE = 60  # more than any text worth training on is read in
 
 
 def pretrain(
@@ -93,22 +101,88 @@ def resume(store: Path, run_text: str, limits: Mapping[str, Any]) -> dict[str, A
         run, trainer, settings = reopen(store, run_text, limits, replicas=replicas)
         folder, step = run.summary.folder, trainer.step
         replicas.everyone(None)  # all have read the run before the chief marks it as running
+        change = _change_of_schedule(run.summary.folder, trainer, limits)
     with RunWriter.resume(folder, settings, step) if replicas.chief else Bystander(folder) as writer:
+        if change:
+            writer.log(change)
+            logger.info("%s", change)
+        return trainer.run(writer)
+
+
+def _change_of_schedule(folder: Path, trainer: Trainer, limits: Mapping[str, Any]) -> str | None:
+    """Say what a new budget does to the learning rate; None if the budget or the rate is as before."""
+    old = from_saved(tomllib.loads((folder / CONFIG).read_text(encoding="utf-8"))).pretrain
+    if not limits or old.schedule == "constant":
+        return None
+    schedule, step = trainer.standing.schedule, trainer.step
+    before = Schedule(old, trainer.total_steps_of(old), schedule.plan).rate(step)
+    now = schedule.rate(step)
+    if math.isclose(before, now, rel_tol=1e-3):
+        return None
+    return (
+        f"the budget of this run has changed, and the {old.schedule} schedule with it: at step {step:,} the learning "
+        f"rate is {now:.3g}, by the old budget it would be {before:.3g}"
+    )
+
+
+def decay(
+    store: Path, run_text: str, steps: int | None, minutes: float | None, name: str | None = None
+) -> dict[str, Any]:
+    """Start a run at the latest checkpoint of another and let the learning rate fall linearly to zero.
+
+    The other run stays as it is and can be resumed: so a training whose end is not known yields a finished model at
+    any time (warm-up, stable, decay; Hägele et al. 2024, arXiv 2405.18392).
+
+    Args:
+        store: the run store.
+        run_text: the other run's id, folder or a part of its name; it may be running.
+        steps, minutes: of the decay, counted from the checkpoint; one of them.
+        name: of the new run; None takes the other's name and "-decayed".
+
+    Returns:
+        as `pretrain`.
+
+    Raises:
+        UsageError, DataError, FormatError: as `resume`; neither steps nor minutes are given, or both.
+    """
+    if (steps is None) == (minutes is None):
+        raise UsageError("a decay needs a budget: give either --steps or --minutes, counted from the checkpoint")
+    replicas = choose()
+    with replicas.watching(lambda: "no step has been taken: start all workers again"):
+        old = find_run(store, run_text)
+        start = checkpoint.latest(old.folder)
+        if steps is None:
+            epochs = start.step + EPOCHS_A_MINUTE * math.ceil(minutes)
+            limits = {"minutes": start.seconds / 60 + minutes, "steps": 0, "epochs": epochs}
+        else:
+            limits = {"minutes": 0.0, "steps": start.step + steps}
+        limits |= {"schedule": "linear", "warmup_steps": 0, "patience": 0}
+        run, trainer, settings = reopen(store, run_text, limits, replicas=replicas, running=True)
+        trainer.standing.begin_at(trainer.step)
+        extra = {key: run.manifest["extra"][key] for key in ("corpus", "compute_dtype", "sources")}
+        extra |= {JOINED: trainer.batches.batch_size, DECAYED: {"run": old.id, "step": trainer.step}}
+        writer = _begun(trainer, settings, name or f"{old.name}-decayed", extra)
+    with writer:
         return trainer.run(writer)
 
 
 def reopen(
-    store: Path, run_text: str, limits: Mapping[str, Any], adapted: bool = False, replicas: Replicas = ALONE
+    store: Path,
+    run_text: str,
+    limits: Mapping[str, Any],
+    adapted: bool = False,
+    replicas: Replicas = ALONE,
+    running: bool = False,
 ) -> tuple[Run, Trainer, Settings]:
     """Return a run, its trainer at the latest sound checkpoint and its settings with new limits.
 
-    Args and errors are those of `resume`; `adapted` says which of the two commands the run must be of. The joined batch
-    stays what it was, however many replicas share it now.
+    Args and errors are those of `resume`; `adapted` says which of the two commands the run must be of, `running`
+    whether it may still run. The joined batch stays what it was, however many replicas share it now.
     """
     old = find_run(store, run_text)
     if old.kind != "pretrain":
         raise UsageError(f"{old.id} is a run of kind {old.kind!r}: only pretraining runs can be resumed")
-    if old.status == RUNNING:
+    if old.status == RUNNING and not running:
         raise UsageError(f"{old.id} is still running: stop it first")
     run = read_run(store, old.id)
     if (ADAPTED in run.manifest["extra"]) != adapted:

@@ -3,6 +3,7 @@
 from toolkit.config import Pretrain
 from toolkit.pretrain.checkpoint import Progress
 from toolkit.pretrain.perplexity import Perplexity
+from toolkit.pretrain.schedule import Schedule
 
 
 class Standing:
@@ -14,11 +15,13 @@ class Standing:
 
     Attributes:
         seconds, validated, best, best_step, since_best: see `checkpoint.Progress`.
+        schedule: the learning rate of each step.
         latest: step and result of the last validation in this process.
     """
 
     def __init__(self, settings: Pretrain, total_steps: int) -> None:
         self.settings, self.total_steps = settings, total_steps
+        self.schedule = Schedule(settings, total_steps)
         self.seconds, self.validated, self.since_best = 0.0, 0.0, 0
         self.best: Perplexity | None = None
         self.best_step: int | None = None
@@ -27,11 +30,18 @@ class Standing:
     def take_up(self, progress: Progress) -> None:
         """Go on from a checkpoint."""
         self.seconds, self.validated = progress.seconds, progress.validated
+        self.schedule.take_up(progress.schedule)
         self.best, self.best_step, self.since_best = progress.best, progress.best_step, progress.since_best
+
+    def begin_at(self, step: int) -> None:
+        """Begin another budget at this step: validations before it do not count."""
+        self.schedule.begin_at(step, self.seconds)
+        self.validated, self.since_best, self.best, self.best_step = self.seconds, 0, None, None
 
     def progress(self, step: int) -> Progress:
         """Return what a checkpoint at a step holds."""
-        return Progress(step, self.seconds, self.best, self.best_step, self.validated, self.since_best)
+        schedule = self.schedule.document()
+        return Progress(step, self.seconds, self.best, self.best_step, self.validated, self.since_best, schedule)
 
     def end(self, step: int) -> str | None:
         """Return the name of the end that is reached, see `outcome.ENDINGS`; None to go on."""
@@ -41,11 +51,6 @@ class Standing:
         if settings.minutes and self.seconds >= settings.minutes * 60:
             return "minutes"
         return "patience" if settings.patience and self.since_best >= settings.patience else None
-
-    def share(self, step: int) -> float:
-        """Return the share of the run that is over."""
-        by_time = self.seconds / (self.settings.minutes * 60) if self.settings.minutes else 0.0
-        return max(step / self.total_steps, by_time)
 
     def validation_is_due(self, step: int) -> bool:
         """Return whether to validate behind a step."""

@@ -12,7 +12,7 @@ from toolkit.bilm.folder import Softmax
 from toolkit.bilm.model import BiLM
 from toolkit.bilm.readers import refusals
 from toolkit.bilm.spec import BiLMSpec
-from toolkit.config import Settings
+from toolkit.config import Pretrain, Settings
 from toolkit.errors import FormatError, ToolkitError
 from toolkit.files import fingerprint, room_for
 from toolkit.pretrain import checkpoint, preflight
@@ -24,6 +24,7 @@ from toolkit.pretrain.journal import Journal
 from toolkit.pretrain.outcome import Outcome, export
 from toolkit.pretrain.perplexity import Perplexity, Validation, unigram_perplexity
 from toolkit.pretrain.standing import Standing
+from toolkit.pretrain.vocabularies import target_counts, unigram
 from toolkit.progress import Progress
 from toolkit.runs.schema import MODEL
 from toolkit.runs.writer import RunWriter
@@ -59,16 +60,23 @@ class Trainer:
         dtype = product_dtype(self.settings.compute_dtype)
         with replicas.scope():
             bilm = BiLM(spec, self.settings.seed)
-            self.graph = TrainingGraph(bilm, len(vocabulary), self.settings, dtype, replicas)
+            softmax = None
+            if self.settings.initial_softmax == "unigrams":
+                softmax = unigram(target_counts(prepared, vocabulary), spec.projection_dim)
+            self.graph = TrainingGraph(bilm, len(vocabulary), self.settings, dtype, replicas, softmax=softmax)
         self.validation = Validation(self.graph, prepared.valid, self.lexicon, self.settings.validation_tokens)
         self.unigram = unigram_perplexity(
             self.lexicon, prepared.counts, prepared.train.n_sentences, len(vocabulary), self.validation.targets()
         )
-        self.total_steps = self.settings.steps or math.ceil(self.settings.epochs * self.batches.steps_per_epoch)
+        self.total_steps = self.total_steps_of(self.settings)
         self.tokens_per_step = self.batches.batch_size * self.settings.unroll_steps
         self.standing = Standing(self.settings, self.total_steps)
         self.origin: dict[str, Any] = {}  # what an adapted model's card says of its parent
         self.start: Perplexity | None = None
+
+    def total_steps_of(self, settings: Pretrain) -> int:
+        """Return the steps of a budget in steps or epochs."""
+        return settings.steps or math.ceil(settings.epochs * self.batches.steps_per_epoch)
 
     def begin_with(self, bilm: BiLM, softmax: Softmax) -> Perplexity:
         """Start from the weights of a model instead of random ones, and return their validation perplexity.
@@ -83,6 +91,7 @@ class Trainer:
             mine.assign(given)
         for mine, value in zip(self.graph.softmax, (softmax.weight, softmax.bias), strict=True):
             mine.assign(value)
+        self.graph.averages.restart()
         self.start = self.validation.run()
         return self.start
 
@@ -93,9 +102,7 @@ class Trainer:
 
     def restore(self, folder: Path) -> None:
         """Take up the state of a run's latest sound checkpoint."""
-        progress = checkpoint.restore(folder, self.graph)
-        self.graph.steps.assign(progress.step)
-        self.standing.take_up(progress)
+        self.standing.take_up(checkpoint.restore(folder, self.graph))
         logger.info("resuming at step %d", self.step)
 
     @property
@@ -153,7 +160,8 @@ class Trainer:
         check = preflight.check(self.graph, self.batches, self.prepared, self.lexicon, self.vocabulary, self.validation)
         plan = preflight.plan(self.prepared, self.settings, self.batches, self.total_steps)
         unigram = f"unigram perplexity of the validation text {self.unigram:,.0f}"
-        for line in (f"{plan}; products in {self.graph.dtype.name}; {unigram}", *check.lines()):
+        plan = f"{plan}; products in {self.graph.dtype.name}; {unigram}"
+        for line in (plan, str(self.standing.schedule), *check.lines()):
             journal.say(line)
         if warning := check.warning():
             journal.say(warning, logging.WARNING)
@@ -189,15 +197,18 @@ class Trainer:
         with Progress("pretraining", total, "s of training" if by_time else "tokens") as progress:
             progress.advance(standing.seconds if by_time else self.step * self.tokens_per_step)
             while not (end := standing.end(self.step)):
-                started = time.perf_counter()
+                started, before = time.perf_counter(), standing.seconds
                 shares = coming.result()
                 coming = pool.submit(self.batches.shares, self.step + 1)
-                loss, norm = self.graph.train(*shares)
+                rate = standing.schedule.rate(self.step)
+                loss, norm = self.graph.train(*shares, rate=rate)
                 if not math.isfinite(norm):
                     raise self._blown_up(journal, shares[0], loss, norm)
                 seconds = time.perf_counter() - started
-                standing.seconds = self.replicas.clock(standing.seconds + seconds)
-                note = journal.step(self.step, standing.seconds, loss, norm, standing.share(self.step))
+                standing.seconds = self.replicas.clock(before + seconds)
+                standing.schedule.timed(self.step, standing.seconds - before, standing.seconds)
+                share = standing.schedule.share(self.step)
+                note = journal.step(self.step, standing.seconds, loss, norm, rate, share)
                 progress.advance(seconds if by_time else self.tokens_per_step, note)
                 if line := pace.line(seconds, self.total_steps - self.step, limit - standing.seconds):
                     journal.say(line)
@@ -217,6 +228,7 @@ class Trainer:
         )
 
     def _save(self, run: RunWriter) -> None:
+        self.standing.schedule.renew(self.step, self.standing.seconds)
         checkpoint.save(run.folder, self.graph, self.standing.progress(self.step))
 
     def _measured(self) -> Perplexity:
@@ -253,7 +265,8 @@ class Trainer:
         text = self.all_settings.text.model_dump(mode="json", exclude={"processes"})
         origin = {"corpus": self.prepared.description, "text": text, **self.origin}
         if self.replicas.chief:
-            export(run, self.graph, self.vocabulary, outcome, origin)
+            with self.graph.averages.in_place():
+                export(run, self.graph, self.vocabulary, outcome, origin)
         journal.say(str(outcome))
         return outcome
 

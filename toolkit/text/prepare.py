@@ -58,7 +58,7 @@ def prepare(
         "format": FORMAT,
         "files": [(source.split, source.kind, source.sha256) for source in sources],
         "methods": {kind: method(settings.language, kind) for kind in sorted({source.kind for source in sources})},
-        "settings": settings.model_dump(mode="json", exclude={"processes", "input"}),
+        "settings": _settings_in_key(settings),
         "valid_fraction": held_out,
     }
     folder = cache / "corpora" / fingerprint(key)
@@ -67,9 +67,13 @@ def prepare(
             return open_prepared(folder)
         except FormatError as error:
             logger.warning("the prepared corpus is made again: %s", error)
+
+    def recipe(held_out: float) -> Recipe:
+        return Recipe(settings.language, settings.lowercase, held_out, settings.lowercase_paragraphs)
+
     while True:
         try:
-            _build(folder, sources, Recipe(settings.language, settings.lowercase, held_out), settings.processes, key)
+            _build(folder, sources, recipe(held_out), settings.processes, key)
             return open_prepared(folder)
         except _NothingHeldOut:
             if held_out >= 0.5:
@@ -78,6 +82,12 @@ def prepare(
                 ) from None
             held_out = min(0.5, 2 * held_out)
             logger.info("no paragraph was held out for validation; trying a share of %g", held_out)
+
+
+def _settings_in_key(settings: config.Text) -> dict[str, Any]:
+    """What the cache's key holds of the settings; a share of nought is left out, as before there was that setting."""
+    unused = set() if settings.lowercase_paragraphs else {"lowercase_paragraphs"}
+    return settings.model_dump(mode="json", exclude={"processes", "input"} | unused)
 
 
 class _NothingHeldOut(Exception):

@@ -43,6 +43,7 @@ class Recipe:
     language: str
     lowercase: bool
     held_out: float  # share of the training files' paragraphs that go to valid
+    lowercase_paragraphs: float = 0.0  # share of the training paragraphs whose tokens are lower-cased
 
 
 @dataclass(frozen=True)
@@ -158,8 +159,11 @@ def _count(lines: list[str], split: str, kind: InputKind, recipe: Recipe) -> Cou
     for line in lines:
         if _given_up.is_set():
             break  # nobody waits for the result
-        where = "valid" if split == "train" and _is_held_out(line, recipe.held_out) else split
+        where = "valid" if split == "train" and _falls_into(line, recipe.held_out, 0) else split
+        lower = where == "train" and _falls_into(line, recipe.lowercase_paragraphs, 8)
         for tokens in tokenizer.sentences(line):
+            if lower:
+                tokens = [token.lower() for token in tokens]
             ids[where] += [number.setdefault(token, len(number)) for token in tokens]
             lengths[where].append(len(tokens))
     return Counted(
@@ -169,8 +173,9 @@ def _count(lines: list[str], split: str, kind: InputKind, recipe: Recipe) -> Cou
     )
 
 
-def _is_held_out(line: str, share: float) -> bool:
+def _falls_into(line: str, share: float, place: int) -> bool:
+    """Choose a share of the lines by 8 bytes of their hash; other bytes choose independently."""
     if share == 0:
         return False
     digest = hashlib.sha256(line.strip().encode("utf-8")).digest()
-    return int.from_bytes(digest[:8], "big") < share * 2**64
+    return int.from_bytes(digest[place : place + 8], "big") < share * 2**64
