@@ -5,9 +5,10 @@
 
 PYTHON is an interpreter with simple-elmo and tf-keras installed (in a virtual environment of its own: simple_elmo needs
 other settings of TensorFlow). Without --peer only this toolkit is measured; without --corpus it reads the
-demonstration's text. Both sides run in processes of their own and take turns. `steady` leaves out the first steps, in
-which graphs are built and compiled; `whole` counts from the start of the process to the last step. The perplexities
-are those of the full softmax on the same held-out text after the same number of tokens, both computed by this toolkit.
+demonstration's text. Both sides train with the published recipe (Adagrad), run in processes of their own and take
+turns. `steady` leaves out the first steps, in which graphs are built and compiled; `whole` counts from the start of the
+process to the last step. The perplexities are those of the full softmax on the same held-out text after the same number
+of tokens, both computed by this toolkit.
 """
 
 import time
@@ -17,27 +18,18 @@ STARTED = time.perf_counter()
 import argparse  # noqa: E402  the imports belong to what a user waits for
 import itertools  # noqa: E402
 import json  # noqa: E402
-import os  # noqa: E402
 import statistics  # noqa: E402
-import subprocess  # noqa: E402
-import sys  # noqa: E402
 import tempfile  # noqa: E402
 from concurrent.futures import ThreadPoolExecutor  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
 
-import h5py  # noqa: E402
-from measure import PEER_ENVIRONMENT, product_ceiling, take_turns  # noqa: E402
+from measure import product_ceiling, take_turns  # noqa: E402
+from training import AS_PUBLISHED, perplexity_of_peer, setting, train_peer  # noqa: E402
 
-from tasks.demo_text import demo_text  # noqa: E402
-from toolkit.bilm.folder import Softmax, load_model  # noqa: E402
-from toolkit.config import Settings, cache_folder, resolve  # noqa: E402
 from toolkit.memory import peak_memory_mb  # noqa: E402
 from toolkit.pretrain.trainer import Trainer  # noqa: E402
-from toolkit.text.prepare import Prepared, prepare  # noqa: E402
-from toolkit.text.vocab import Vocabulary  # noqa: E402
 
-PEER = Path(__file__).parent / "peers" / "simple_elmo_train.py"
 WARM_UP = 1 / 3  # share of the steps that `steady` leaves out
 
 
@@ -58,22 +50,9 @@ def step_gflop(trainer: Trainer, words: int) -> float:
     return 2 * 3 * (token_layer + lstm + softmax) / 1e9  # a product forward and two backward, two operations each
 
 
-def setting(options: argparse.Namespace) -> tuple[Settings, Prepared, Vocabulary]:
-    """Resolve the configuration and prepare the text (from the cache after the first time)."""
-    chosen = {"pretrain.preset": options.preset, "pretrain.compute_dtype": options.dtype, "vocabulary.min_count": 1}
-    settings = resolve(options=chosen | {"pretrain.steps": options.steps}).settings
-    cache = cache_folder(settings)
-    corpus = options.corpus or demo_text(cache)
-    prepared = prepare([corpus], None, settings.text, settings.pretrain.valid_fraction, cache)
-    vocabulary = Vocabulary.from_counts(
-        prepared.words, prepared.counts, settings.vocabulary.size, settings.vocabulary.min_count
-    )
-    return settings, prepared, vocabulary
-
-
 def measure_ours(options: argparse.Namespace) -> dict[str, Any]:
     """Train some steps in this process, batches made beside them as in training."""
-    settings, prepared, vocabulary = setting(options)
+    settings, prepared, vocabulary = setting(options, AS_PUBLISHED | {"pretrain.steps": options.steps})
     trainer = Trainer(prepared, vocabulary, settings)
     ended, words = [], []
     with ThreadPoolExecutor(1) as pool:
@@ -107,64 +86,14 @@ def steady(step_seconds: list[float]) -> list[float]:
 
 def measure_peer(options: argparse.Namespace) -> dict[str, Any]:
     """Train as many steps with simple_elmo, then read its model with this toolkit."""
-    settings, prepared, vocabulary = setting(options)
+    settings, prepared, vocabulary = setting(options, AS_PUBLISHED | {"pretrain.steps": options.steps})
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        vocabulary.save(folder / "vocabulary.txt")
-        with (folder / "train.txt").open("w", encoding="utf-8") as file:
-            stream = prepared.train
-            for start, end in itertools.pairwise(stream.starts):
-                file.write(" ".join(prepared.words[token] for token in stream.tokens[start:end]) + "\n")
-        (folder / "options.json").write_text(json.dumps(peer_options(settings, len(vocabulary))), encoding="utf-8")
         (out := folder / "model").mkdir()
-        command = [options.peer, str(PEER), folder / "options.json", folder / "train.txt", folder / "vocabulary.txt"]
-        done = subprocess.run(
-            [*map(str, command), str(out), str(options.steps)],
-            env=os.environ | PEER_ENVIRONMENT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        if done.returncode:
-            sys.exit(f"the peer failed:\n{done.stderr[-2000:]}")
-        report = json.loads(done.stdout.splitlines()[-1])
-        model = load_model(out)
-        with h5py.File(out / "softmax.h5") as file:
-            softmax = Softmax(file["W"][()], file["b"][()])
+        report = train_peer(options.peer, folder, settings, prepared, vocabulary, out, options.steps)
         trainer = Trainer(prepared, vocabulary, settings)
-        report["perplexity"] = trainer.begin_with(model.bilm, softmax).document()
+        report["perplexity"] = perplexity_of_peer(out, trainer).document()
     return report
-
-
-def peer_options(settings: Settings, vocabulary: int) -> dict[str, Any]:
-    """Return bilm-tf's training options for the same configuration."""
-    model, training = settings.model, settings.pretrain
-    return {
-        "bidirectional": True,
-        "char_cnn": {
-            "activation": model.activation,
-            "embedding": {"dim": model.char_dim},
-            "filters": [list(pair) for pair in model.filters],
-            "max_characters_per_token": model.max_characters_per_token,
-            "n_characters": 261,
-            "n_highway": model.n_highway,
-        },
-        "lstm": {
-            "cell_clip": model.cell_clip,
-            "dim": model.dim,
-            "n_layers": model.n_layers,
-            "proj_clip": model.proj_clip,
-            "projection_dim": model.projection_dim,
-            "use_skip_connections": model.use_skip_connections,
-        },
-        "dropout": training.dropout,
-        "all_clip_norm_val": training.clip_norm,
-        "learning_rate": training.learning_rate,
-        "batch_size": training.batch_size,
-        "unroll_steps": training.unroll_steps,
-        "n_negative_samples_batch": training.negatives,
-        "n_tokens_vocab": vocabulary,
-    }
 
 
 def rates(report: dict[str, Any], tokens_per_step: int) -> dict[str, Any]:
@@ -185,6 +114,7 @@ def main() -> None:
     parser.add_argument("--peer", help="interpreter with simple-elmo and tf-keras")
     parser.add_argument("--preset", default="small")
     parser.add_argument("--dtype", default="auto")
+    parser.add_argument("--set", action="append", help="a further setting of both sides, as model.dim=512")
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--repeats", type=int, default=3)
     # What the processes of the two sides are started with.
@@ -193,7 +123,7 @@ def main() -> None:
     if options.side:
         print(json.dumps(measure_ours(options) if options.side == "ours" else measure_peer(options)))
         return
-    settings, prepared, vocabulary = setting(options)
+    settings, prepared, vocabulary = setting(options, AS_PUBLISHED | {"pretrain.steps": options.steps})
     tokens_per_step = settings.pretrain.batch_size * settings.pretrain.unroll_steps
     sides = take_turns(["ours", "peer"] if options.peer else ["ours"], options.repeats)
     for reports in sides.values():

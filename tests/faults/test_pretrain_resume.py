@@ -12,7 +12,7 @@ from processes import wait_for_steps
 from toolkit.config import resolve
 from toolkit.errors import DataError, FormatError, UsageError
 from toolkit.pretrain import checkpoint
-from toolkit.pretrain.pretrain import pretrain, resume
+from toolkit.pretrain.pretrain import decay, pretrain, resume
 from toolkit.pretrain.trainer import Trainer
 from toolkit.runs.reader import read_metrics, read_run
 from toolkit.runs.writer import RunWriter
@@ -54,13 +54,18 @@ def trainer(folder: Path, **changes) -> Trainer:
 def steps(trainer: Trainer, count: int) -> list[float]:
     losses = []
     for _ in range(count):
-        rate = trainer.standing.schedule.rate(trainer.step)
+        standing = trainer.standing
+        rate = standing.schedule.rate(trainer.step)
         losses.append(trainer.graph.train(trainer.batches[trainer.step], rate=rate)[0])
+        standing.seconds += 0.01
+        standing.schedule.timed(trainer.step, 0.01, standing.seconds)
     return losses
 
 
 def save(run: Path, trainer: Trainer, best_step: int | None = None) -> None:
-    checkpoint.save(run, trainer.graph, checkpoint.Progress(trainer.step, 1.0, None, best_step, 0.0))
+    trainer.standing.best_step = best_step
+    trainer.standing.schedule.renew(trainer.step, trainer.standing.seconds)
+    checkpoint.save(run, trainer.graph, trainer.standing.progress(trainer.step))
 
 
 RECIPES = {
@@ -68,6 +73,7 @@ RECIPES = {
     "adagrad": {"pretrain.optimizer": "adagrad"},
     "in the warm-up": {"pretrain.warmup_steps": 20, "pretrain.steps": 60, "pretrain.schedule": "cosine"},
     "stable": {"pretrain.schedule": "warmup-stable-decay", "pretrain.steps": 400, "pretrain.average": 0.9},
+    "minutes": {"pretrain.schedule": "linear", "pretrain.minutes": 0.02},
     "in the decay": {"pretrain.schedule": "warmup-stable-decay", "pretrain.steps": 48, "pretrain.decay_share": 0.9},
 }
 
@@ -82,6 +88,68 @@ def test_the_losses_after_a_restart_equal_those_of_an_uninterrupted_run(tmp_path
     again.restore(tmp_path / "run")
     assert again.step == 13
     assert (steps(again, 34), again.validation.run()) == expected
+
+
+@pytest.fixture(scope="module")
+def decayed(tmp_path_factory) -> tuple[Path, dict, dict]:
+    """A training that was stopped while its rate was stable, and the decay of it."""
+    folder = tmp_path_factory.mktemp("decayed")
+    open_end = {"pretrain.schedule": "warmup-stable-decay", "pretrain.steps": 12, "pretrain.decay_share": 0.01}
+    trunk = pretrain([text(folder)], settings(folder, **open_end, **{"pretrain.warmup_steps": 3}), name="trunk")
+    before = {path: path.read_bytes() for path in (folder / "runs" / trunk["run"]).rglob("*") if path.is_file()}
+    branch = decay(folder / "runs", "trunk", steps=20, minutes=None)
+    assert {path: path.read_bytes() for path in before} == before
+    return folder, trunk, branch
+
+
+def rates(folder: Path, run: str) -> dict[int, float]:
+    metrics = read_metrics(folder / "runs" / run)
+    rows = metrics[metrics.name == "learning_rate"]
+    return dict(zip(rows.step, rows.value, strict=True))
+
+
+def test_a_decay_is_a_run_of_its_own_that_starts_at_the_others_checkpoint(decayed) -> None:
+    folder, trunk, branch = decayed
+    assert branch["run"].endswith("-pretrain-trunk-decayed") and branch["steps"] == 12 + 20
+    manifest = read_run(folder / "runs", branch["run"]).manifest["extra"]
+    assert manifest["decays"] == {"run": trunk["run"], "step": 12}
+    peak = settings(folder).pretrain.learning_rate
+    assert rates(folder, branch["run"]) == {20: pytest.approx(peak * 13 / 20), 30: pytest.approx(peak * 3 / 20)}
+
+
+def test_a_killed_decay_resumes_exactly_and_the_other_run_continues(decayed, tmp_path) -> None:
+    folder, trunk, branch = decayed
+    shutil.copytree(folder, tmp_path / "copy")
+    store = tmp_path / "copy" / "runs"
+    for name in ("032.h5", "032.json"):
+        (store / branch["run"] / checkpoint.FOLDER / f"step-000000{name}").unlink()
+    again = resume(store, branch["run"], {})
+    assert again["last_validation_perplexity"] == branch["last_validation_perplexity"]
+    longer = resume(store, trunk["run"], {"steps": 30})
+    assert (
+        longer["steps"] == 30 and rates(tmp_path / "copy", trunk["run"])[20] == settings(folder).pretrain.learning_rate
+    )
+
+
+def test_a_decay_without_a_budget_is_refused(tmp_path) -> None:
+    for budget in ({"steps": None, "minutes": None}, {"steps": 3, "minutes": 1.0}):
+        with pytest.raises(UsageError, match="needs a budget: give either --steps or --minutes"):
+            decay(tmp_path / "runs", "trunk", **budget)
+
+
+def test_a_new_budget_says_what_it_does_to_the_rate(tmp_path, caplog) -> None:
+    caplog.set_level("INFO")
+    falling = {"pretrain.schedule": "linear", "pretrain.steps": 10}
+    first = pretrain([text(tmp_path)], settings(tmp_path, **falling), name="short")
+    resume(tmp_path / "runs", first["run"], {"steps": 20})
+    assert "at step 10 the learning rate is 0.001, by the old budget it would be 0" in caplog.text
+
+
+def test_a_checkpoint_of_another_optimizer_is_refused_by_what_it_lacks(tmp_path) -> None:
+    one = trainer(tmp_path, **{"pretrain.optimizer": "adagrad"})
+    save(tmp_path, one)
+    with pytest.raises(FormatError, match="but not means, squares.*written with another optimizer"):
+        trainer(tmp_path).restore(tmp_path)
 
 
 def test_an_interrupt_right_behind_a_step_counts_that_step(tmp_path, monkeypatch) -> None:

@@ -46,10 +46,30 @@ def written(cache):
 def test_the_streams_decode_to_the_tokenizers_sentences(corpus, tmp_path):
     prepared = prepare([corpus], None, ONE, 0.1, tmp_path / "cache")
     tokenizer = Tokenizer("en", False, "raw")
-    held_out = [workers._is_held_out(line, 0.1) for line in PARAGRAPHS]
+    held_out = [workers._falls_into(line, 0.1, 0) for line in PARAGRAPHS]
     for split, wanted in (("train", False), ("valid", True)):
         lines = [line for line, out in zip(PARAGRAPHS, held_out, strict=True) if out is wanted]
         assert decoded(prepared, split) == [tokens for line in lines for tokens in tokenizer.sentences(line)]
+
+
+def test_a_share_of_the_training_paragraphs_is_lower_cased_and_no_validation_text(corpus, tmp_path):
+    as_written = prepare([corpus], None, ONE, 0.1, tmp_path / "cache")
+    half = prepare([corpus], None, ONE.model_copy(update={"lowercase_paragraphs": 0.5}), 0.1, tmp_path / "cache")
+    assert half.fingerprint != as_written.fingerprint
+    assert decoded(half, "valid") == decoded(as_written, "valid")
+    kinds = [
+        "lower" if ours == [token.lower() for token in theirs] else "as written" if ours == theirs else "mixed"
+        for ours, theirs in zip(decoded(half, "train"), decoded(as_written, "train"), strict=True)
+    ]
+    assert "mixed" not in kinds
+    assert 0.4 < kinds.count("lower") / len(kinds) < 0.6
+    assert all(first == second for first, second in zip(kinds[::2], kinds[1::2], strict=True))  # whole paragraphs
+
+
+def test_the_cache_of_version_0_1_is_found_again(corpus, tmp_path):
+    """A setting that is not used leaves the fingerprint as it was, and with it the runs that name it."""
+    found = prepare([corpus], None, ONE, 0.1, tmp_path / "cache")
+    assert found.description["settings"] == {"language": "en", "lowercase": False}
 
 
 def test_words_go_by_their_frequency_in_train(corpus, tmp_path):

@@ -116,6 +116,11 @@ def restore(run: Path, graph: TrainingGraph) -> Progress:
     return progress
 
 
+def exists(run: Path) -> bool:
+    """Return whether a run has a checkpoint, sound or not."""
+    return bool(_found(run))
+
+
 def latest(run: Path) -> Progress:
     """Return what the latest sound checkpoint of a run says of itself.
 

@@ -136,8 +136,9 @@ class Trainer:
             )
             self._announce(run, journal)
             try:
-                if self.replicas.workers and not self.step:
-                    self._save(run)  # so that there is something to resume from whenever a worker is lost
+                early = bool(self.replicas.workers or self.step)  # a worker may be lost, a decay be killed at once
+                if early and self.replicas.from_chief(lambda: not checkpoint.exists(run.folder)):
+                    self._save(run)
                 if self.start:
                     self._judge(run, journal, self.start)
                 ended = self._train(run, journal)
