@@ -148,7 +148,7 @@ def test_a_new_budget_says_what_it_does_to_the_rate(tmp_path, caplog) -> None:
 def test_a_checkpoint_of_another_optimizer_is_refused_by_what_it_lacks(tmp_path) -> None:
     one = trainer(tmp_path, **{"pretrain.optimizer": "adagrad"})
     save(tmp_path, one)
-    with pytest.raises(FormatError, match="but not means, squares.*written with another optimizer"):
+    with pytest.raises(FormatError, match=r"but not means, squares.*written with another optimizer"):
         trainer(tmp_path).restore(tmp_path)
 
 
@@ -243,9 +243,10 @@ def test_only_a_pretraining_run_can_be_resumed(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_kill_9_at_random_moments_changes_nothing(tmp_path, start) -> None:
-    """Ten kills of a real process, checkpointing all the time, against one uninterrupted run."""
+    """Ten kills of a real process in warm-up, stable phase and decay, against one uninterrupted run."""
     rng = np.random.default_rng(1)
-    sets = ("pretrain.checkpoint_minutes=0.001", "pretrain.steps=400")
+    sets = ("pretrain.checkpoint_minutes=0.001", "pretrain.steps=400", "pretrain.average=0.99")
+    sets += ("pretrain.schedule=warmup-stable-decay", "pretrain.warmup_steps=100", "pretrain.decay_share=0.4")
     process = start(tmp_path, *sets)
     folder = wait_for_steps(tmp_path, process)
     for _ in range(10):
