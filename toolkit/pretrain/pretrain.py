@@ -145,13 +145,13 @@ def decay(
     Raises:
         UsageError, DataError, FormatError: as `resume`; neither steps nor minutes are given, or both.
     """
-    if (steps is None) == (minutes is None):
+    if bool(steps) == bool(minutes):
         raise UsageError("a decay needs a budget: give either --steps or --minutes, counted from the checkpoint")
     replicas = choose()
     with replicas.watching(lambda: "no step has been taken: start all workers again"):
         old = find_run(store, run_text)
         start = checkpoint.latest(old.folder)
-        if steps is None:
+        if minutes:
             epochs = start.step + EPOCHS_A_MINUTE * math.ceil(minutes)
             limits = {"minutes": start.seconds / 60 + minutes, "steps": 0, "epochs": epochs}
         else:
