@@ -67,7 +67,7 @@ class Model(Section):
 class Pretrain(Section):
     """The training of the biLM."""
 
-    preset: Literal["tiny", "small", "medium", "original"] = "small"
+    preset: Literal["tiny", "small", "small-512", "medium", "original"] = "small"
     batch_size: int = Field(128, ge=1)
     unroll_steps: int = Field(20, ge=2)
     negatives: int = Field(8192, ge=1)
@@ -171,6 +171,12 @@ PRESETS: dict[str, dict[str, Any]] = {
         "pretrain.validate_minutes": 1.0,
     },
     "small": {},
+    # Half the filters of `small`, twice its projection: as fast, with vectors of 512 numbers.
+    "small-512": {
+        "model.filters": [(1, 16), (2, 16), (3, 32), (4, 64), (5, 128), (6, 256), (7, 512)],
+        "model.projection_dim": 256,
+        "pretrain.negatives": 4096,
+    },
     "medium": {"model.dim": 2048, "model.projection_dim": 256},
     "original": {"model.dim": 4096, "model.projection_dim": 512, "model.n_highway": 2},
 }

@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
         corpus: Annotated[list[str] | None, typer.Option(help="Text: a file, folder or glob; repeatable.")] = None,
         valid: Annotated[list[str] | None, typer.Option(help="Held-out text; default: files named valid…")] = None,
         vocabulary: Annotated[Path | None, typer.Option(help="A vocabulary file; default: made from the text.")] = None,
-        preset: Annotated[str | None, typer.Option(help="tiny, small, medium or original.")] = None,
+        preset: Annotated[str | None, typer.Option(help="tiny, small, small-512, medium or original.")] = None,
         epochs: Annotated[float | None, typer.Option(help="Passes over the text.")] = None,
         steps: Annotated[int | None, typer.Option(help="Stop after this many steps.")] = None,
         minutes: Annotated[float | None, typer.Option(help="Stop after this many minutes of training.")] = None,
