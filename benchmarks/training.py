@@ -33,7 +33,7 @@ PUBLISHED = {
 # The same recipe in settings of this toolkit.
 AS_PUBLISHED = {
     "pretrain.optimizer": "adagrad",
-    "pretrain.initial_softmax": "random",
+    "pretrain.initial_bias": "zero",
     "pretrain.dropout": 0.1,
     "pretrain.batch_size": 128,
     "pretrain.negatives": 8192,

@@ -71,7 +71,7 @@ class Pretrain(Section):
     batch_size: int = Field(128, ge=1)
     unroll_steps: int = Field(20, ge=2)
     negatives: int = Field(8192, ge=1)
-    initial_softmax: Literal["unigrams", "random"] = "unigrams"
+    initial_bias: Literal["unigrams", "zero"] = "unigrams"
     optimizer: Literal["adam", "adagrad"] = "adam"
     learning_rate: float = Field(0.002, gt=0, allow_inf_nan=False)
     warmup_steps: Annotated[int, Field(ge=0)] | Literal["auto"] = "auto"
@@ -262,11 +262,11 @@ def resolve(
 def from_saved(tables: Mapping[str, Mapping[str, Any]]) -> Settings:
     """Return the settings that a run folder holds, without looking at any other source.
 
-    A run of version 0.1 names no optimizer: it trained with Adagrad at a constant rate, from random softmax rows.
+    A run of version 0.1 names no optimizer: it trained with Adagrad at a constant rate, from softmax biases of zero.
     """
     values = flatten(tables)
     if "pretrain.learning_rate" in values and "pretrain.optimizer" not in values:
-        values = ADAGRAD | {"pretrain.optimizer": "adagrad", "pretrain.initial_softmax": "random"} | values
+        values = ADAGRAD | {"pretrain.optimizer": "adagrad", "pretrain.initial_bias": "zero"} | values
     return _typed(values, {})
 
 

@@ -9,7 +9,7 @@ NUMBERS = {
     "pretrain.average": ("-0.1", "1", "nan"),
     "pretrain.optimizer": ('"sgd"', "1", '""'),
     "pretrain.schedule": ('"step"', "0"),
-    "pretrain.initial_softmax": ('"zeros"', "false"),
+    "pretrain.initial_bias": ('"random"', "false"),
     "adapt.learning_rate": ("0", "inf", "nan"),
     "text.lowercase_paragraphs": ("-0.1", "1.1", "nan"),
 }

@@ -109,7 +109,7 @@ def test_bfloat16_products_train_as_well(corpus, tmp_path) -> None:
 
 def test_a_loss_that_explodes_stops_the_run_and_keeps_the_last_good_weights(corpus, tmp_path) -> None:
     exploding = {"pretrain.learning_rate": 1e30, "pretrain.clip_norm": 1e30, "pretrain.steps": 100}
-    exploding |= {"pretrain.optimizer": "adagrad", "pretrain.initial_softmax": "random"}
+    exploding |= {"pretrain.optimizer": "adagrad", "pretrain.initial_bias": "zero"}
     with pytest.raises(ToolkitError, match=r"gradients' norm is .*lower pretrain.learning_rate"):
         pretrain([corpus], settings(tmp_path, **exploding))
     (folder,) = (tmp_path / "runs").iterdir()

@@ -113,4 +113,4 @@ def test_adagrad_brings_the_rate_and_schedule_that_it_was_published_with() -> No
 def test_a_run_of_version_0_1_is_read_as_it_trained() -> None:
     chosen = from_saved({"pretrain": {"learning_rate": 0.2, "initial_accumulator": 1.0}}).pretrain
     assert (chosen.optimizer, chosen.schedule, chosen.warmup_steps) == ("adagrad", "constant", 0)
-    assert (chosen.learning_rate, chosen.initial_softmax, chosen.average) == (0.2, "random", 0.0)
+    assert (chosen.learning_rate, chosen.initial_bias, chosen.average) == (0.2, "zero", 0.0)

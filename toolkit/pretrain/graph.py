@@ -8,7 +8,6 @@ import numpy as np
 from toolkit.bilm.backend import tf
 from toolkit.bilm.char_cnn_groups import group_widths, grouped_token_vectors
 from toolkit.bilm.compiled import compiled, compiles_whole_step
-from toolkit.bilm.folder import Softmax
 from toolkit.bilm.lstm_training import training_layer
 from toolkit.bilm.model import BiLM
 from toolkit.bilm.softmax import sampled_softmax_loss
@@ -30,7 +29,7 @@ class TrainingGraph(tf.Module):
         replicas: those that train together; with several, the weights and this graph are made in their `scope`.
         whole: compile the step with XLA as one; None decides by the hardware. Replicas that train together exchange
             gradients within the step, which XLA cannot hold.
-        softmax: what the output layer starts with; None draws its rows at random, as bilm-tf does.
+        bias: float32 [V] that the softmax starts with; None starts at zero, as bilm-tf does.
     """
 
     def __init__(
@@ -41,17 +40,17 @@ class TrainingGraph(tf.Module):
         dtype: tf.DType,
         replicas: Replicas = ALONE,
         whole: bool | None = None,
-        softmax: Softmax | None = None,
+        bias: np.ndarray | None = None,
     ) -> None:
         super().__init__()
         self.replicas = replicas
         spec, self.settings, self.dtype = bilm.spec, settings, dtype
         self.bilm = bilm
-        if softmax is None:  # N(0, 1 / sqrt(P)) and zeros
-            shape = (vocabulary_size, spec.projection_dim)
-            rows = tf.random.stateless_normal(shape, (settings.seed, 0)) / spec.projection_dim**0.5
-            softmax = Softmax(rows, tf.zeros(vocabulary_size))
-        self.softmax_weight, self.softmax_bias = tf.Variable(softmax.weight), tf.Variable(softmax.bias)
+        # N(0, 1 / sqrt(P)) as in bilm-tf. Rows that start at zero, all moved alike by the first steps, learn less.
+        shape = (vocabulary_size, spec.projection_dim)
+        rows = tf.random.stateless_normal(shape, (settings.seed, 0)) / spec.projection_dim**0.5
+        self.softmax_weight = tf.Variable(rows)
+        self.softmax_bias = tf.Variable(tf.zeros(vocabulary_size) if bias is None else bias)
         # The word table of a model that reads words: of its rows, like those of the softmax, a step touches few.
         self.words = [bilm.embedding] if spec.reads_words else []
         self.dense = [v for v in bilm.trainable_variables if v is not bilm.embedding]

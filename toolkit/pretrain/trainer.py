@@ -24,7 +24,7 @@ from toolkit.pretrain.journal import Journal
 from toolkit.pretrain.outcome import Outcome, export
 from toolkit.pretrain.perplexity import Perplexity, Validation, unigram_perplexity
 from toolkit.pretrain.standing import Standing
-from toolkit.pretrain.vocabularies import target_counts, unigram
+from toolkit.pretrain.vocabularies import log_unigrams, target_counts
 from toolkit.progress import Progress
 from toolkit.runs.schema import MODEL
 from toolkit.runs.writer import RunWriter
@@ -60,10 +60,9 @@ class Trainer:
         dtype = product_dtype(self.settings.compute_dtype)
         with replicas.scope():
             bilm = BiLM(spec, self.settings.seed)
-            softmax = None
-            if self.settings.initial_softmax == "unigrams":
-                softmax = unigram(target_counts(prepared, vocabulary), spec.projection_dim)
-            self.graph = TrainingGraph(bilm, len(vocabulary), self.settings, dtype, replicas, softmax=softmax)
+            unigrams = self.settings.initial_bias == "unigrams"
+            bias = log_unigrams(target_counts(prepared, vocabulary)) if unigrams else None
+            self.graph = TrainingGraph(bilm, len(vocabulary), self.settings, dtype, replicas, bias=bias)
         self.validation = Validation(self.graph, prepared.valid, self.lexicon, self.settings.validation_tokens)
         self.unigram = unigram_perplexity(
             self.lexicon, prepared.counts, prepared.train.n_sentences, len(vocabulary), self.validation.targets()

@@ -72,6 +72,10 @@ def unigram(counts: np.ndarray, width: int) -> Softmax:
         counts: float64 [V], one is added to each.
         width: P.
     """
+    return Softmax(np.zeros((len(counts), width), np.float32), log_unigrams(counts))
+
+
+def log_unigrams(counts: np.ndarray) -> np.ndarray:
+    """Return the logarithm of each word's share of a text, float32 [V]; `counts` float64 [V], one is added to each."""
     totals = counts + 1.0
-    bias = np.log(totals / totals.sum()).astype(np.float32)
-    return Softmax(np.zeros((len(counts), width), np.float32), bias)
+    return np.log(totals / totals.sum()).astype(np.float32)
