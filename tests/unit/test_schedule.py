@@ -42,8 +42,9 @@ def test_a_budget_in_minutes_follows_the_pace_of_the_steps() -> None:
     assert one.rate(FIRST_PLAN) > 0.0099  # the pace is not known yet
     for step in range(1, FIRST_PLAN + 1):
         one.timed(step, 2.0 if step < 3 else 0.5, 4.0 + 0.5 * (step - 2))
-    assert one.share(FIRST_PLAN) == pytest.approx(13 / 600)
-    assert one.share(620) == pytest.approx((13 + 300) / 600)  # half a second each
+    spent = 4.0 + 0.5 * (FIRST_PLAN - 2)
+    assert one.share(FIRST_PLAN) == pytest.approx(spent / 600)
+    assert one.share(FIRST_PLAN + 600) == pytest.approx((spent + 300) / 600)  # half a second each
     assert one.rate(10**5) == 0.0
 
 
@@ -83,6 +84,18 @@ def test_a_warm_up_as_long_as_the_run_is_refused_with_both_numbers() -> None:
         made(300, warmup_steps=300)
     assert made(300, warmup_steps="auto").warmup_steps == 15
     assert made(10**6, warmup_steps="auto").warmup_steps == 200
+    few = made(10**6, warmup_steps=300, minutes=2.0)
+    with pytest.raises(UsageError, match=r"warmup_steps = 300, but the run has only 120 steps in 2 minutes"):
+        for step in range(1, FIRST_PLAN + 1):
+            few.timed(step, 1.0, float(step))
+
+
+def test_an_automatic_warm_up_ends_early_in_a_budget_of_few_minutes() -> None:
+    one = made(10**6, warmup_steps="auto", minutes=1.0)
+    for step in range(1, FIRST_PLAN + 1):
+        one.timed(step, 1.0, float(step))
+    assert one.rate(0) == pytest.approx(0.01 / 201)
+    assert one.rate(FIRST_PLAN) > 0.009
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,8 @@ from typing import Any
 from toolkit.config import Pretrain
 from toolkit.errors import UsageError
 
-WARM_UP = 200  # steps of "auto", at most a twentieth of the run
-FIRST_PLAN = 20  # steps after which a budget in minutes is first turned into steps
+WARM_UP, WARM_UP_SHARE = 200, 0.05  # of "auto": steps, and the share of the run that they take at most
+FIRST_PLAN = 8  # steps after which a budget in minutes is first turned into steps
 TIMED = 50  # latest steps whose times make the pace
 
 
@@ -47,18 +47,14 @@ class Schedule:
         warmup_steps: resolved.
 
     Raises:
-        UsageError: the warm-up is as long as the budget, or longer.
+        UsageError: the warm-up is as long as the budget, or longer; of a budget in minutes `timed` raises it.
     """
 
     def __init__(self, settings: Pretrain, total_steps: int, plan: Plan = Plan()) -> None:
         self.settings, self.total_steps, self.plan = settings, total_steps, plan
         asked = settings.warmup_steps
-        self.warmup_steps = min(WARM_UP, total_steps // 20) if asked == "auto" else asked
-        if asked != "auto" and asked and asked >= total_steps:
-            raise UsageError(
-                f"pretrain.warmup_steps = {asked:,}, but the run has only {total_steps:,} steps: lower it, or raise "
-                f"--steps or --epochs"
-            )
+        self.warmup_steps = min(WARM_UP, int(total_steps * WARM_UP_SHARE)) if asked == "auto" else asked
+        self._require_room(total_steps, "")
         self._times: deque[float] = deque(maxlen=TIMED)
 
     def begin_at(self, step: int, seconds: float) -> None:
@@ -82,8 +78,10 @@ class Schedule:
             clock: seconds of training so far.
         """
         self._times.append(seconds)
-        if step == self.plan.start_step + FIRST_PLAN:
+        if step == self.plan.start_step + FIRST_PLAN and self.settings.minutes:
             self.renew(step, clock)
+            left = (self.settings.minutes * 60 - clock) / max(self.plan.pace, 1e-9)
+            self._require_room(FIRST_PLAN + int(left), f" in {self.settings.minutes:g} minutes")
 
     def renew(self, step: int, clock: float) -> None:
         """Bring the plan of a budget in minutes up to date; call this only where the plan is saved right after."""
@@ -103,8 +101,8 @@ class Schedule:
         """Return the learning rate of the step that follows `step` steps."""
         peak, share = self.settings.learning_rate, self.share(step)
         taken = step - self.plan.start_step
-        if taken < self.warmup_steps:
-            return peak * (taken + 1) / (self.warmup_steps + 1)
+        if (risen := self._risen(taken, share)) < 1:
+            return peak * risen
         match self.settings.schedule:
             case "constant":
                 return peak
@@ -113,6 +111,19 @@ class Schedule:
             case "linear":
                 return peak * (1.0 - share)
         return peak * min(1.0, (1.0 - share) / self.settings.decay_share)
+
+    def _risen(self, taken: int, share: float) -> float:
+        """Return how far the warm-up is; "auto" is over at its share of the run, which in minutes may be few steps."""
+        by_steps = (taken + 1) / (self.warmup_steps + 1)
+        return max(by_steps, share / WARM_UP_SHARE) if self.settings.warmup_steps == "auto" else by_steps
+
+    def _require_room(self, steps: int, budget: str) -> None:
+        asked = self.settings.warmup_steps
+        if asked != "auto" and 0 < steps <= asked:
+            raise UsageError(
+                f"pretrain.warmup_steps = {asked:,}, but the run has only {steps:,} steps{budget}: lower it, or raise "
+                f"--steps, --epochs or --minutes"
+            )
 
     def __str__(self) -> str:
         settings = self.settings
