@@ -13,6 +13,7 @@ from toolkit.bilm.compiled import compiled
 from toolkit.bilm.lstm import clip, gates
 from toolkit.bilm.spec import BiLMSpec
 
+LARGE = 512  # cells from which on products outweigh the cost of starting them
 Layer = Callable[..., tuple[tf.Tensor, tf.Tensor, tf.Tensor]]
 
 
@@ -43,8 +44,9 @@ def training_layer(spec: BiLMSpec, unroll_steps: int, dtype: tf.DType) -> Layer:
     p = spec.projection_dim
     bound = spec.proj_clip if spec.has_projection else None
     # Directions as chains of their own let one chain's gates run beside the other's products; measured on two cores
-    # that gains a tenth in bfloat16 and loses a tenth in float32, where two products side by side fill the caches.
-    chains = 2 if dtype == tf.bfloat16 else 1
+    # that gains a tenth in bfloat16 and loses a tenth in float32, where two products side by side fill the caches. Small
+    # layers spend their time on starting operations, of which one chain has half as many.
+    chains = 2 if dtype == tf.bfloat16 and spec.dim >= LARGE else 1
 
     @compiled
     def step(z: tf.Tensor, bias: tf.Tensor, c: tf.Tensor) -> tuple[tf.Tensor, ...]:
