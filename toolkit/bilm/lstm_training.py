@@ -44,8 +44,8 @@ def training_layer(spec: BiLMSpec, unroll_steps: int, dtype: tf.DType) -> Layer:
     p = spec.projection_dim
     bound = spec.proj_clip if spec.has_projection else None
     # Directions as chains of their own let one chain's gates run beside the other's products; measured on two cores
-    # that gains a tenth in bfloat16 and loses a tenth in float32, where two products side by side fill the caches. Small
-    # layers spend their time on starting operations, of which one chain has half as many.
+    # that gains a tenth in bfloat16 and loses a tenth in float32, where two products side by side fill the caches.
+    # Small layers spend their time on starting operations, of which one chain has half as many.
     chains = 2 if dtype == tf.bfloat16 and spec.dim >= LARGE else 1
 
     @compiled
