@@ -73,15 +73,15 @@ class Pretrain(Section):
     negatives: int = Field(8192, ge=1)
     initial_bias: Literal["unigrams", "zero"] = "unigrams"
     optimizer: Literal["adam", "adagrad"] = "adam"
-    learning_rate: float = Field(0.002, gt=0, allow_inf_nan=False)
+    learning_rate: float = Field(0.004, gt=0, allow_inf_nan=False)
     warmup_steps: Annotated[int, Field(ge=0)] | Literal["auto"] = "auto"
     schedule: Literal["cosine", "linear", "constant", "warmup-stable-decay"] = "cosine"
     decay_share: float = Field(0.2, gt=0, le=1)
     average: float = Field(0.0, ge=0, lt=1)
     initial_accumulator: float = Field(1.0, gt=0)
     clip_norm: float = Field(10.0, gt=0)
-    dropout: float = Field(0.1, ge=0, lt=1)
-    epochs: float = Field(10.0, gt=0)
+    dropout: float = Field(0.0, ge=0, lt=1)
+    epochs: float = Field(5.0, gt=0)
     steps: int = Field(0, ge=0)
     minutes: float = Field(0.0, ge=0)
     seed: int = Field(1, ge=0)
@@ -166,8 +166,8 @@ PRESETS: dict[str, dict[str, Any]] = {
         "model.filters": [(1, 16), (2, 32), (3, 64), (4, 64), (5, 64)],
         "model.dim": 256,
         "model.projection_dim": 64,
-        "pretrain.batch_size": 64,
         "pretrain.negatives": 1024,
+        "pretrain.learning_rate": 0.012,
         "pretrain.validate_minutes": 1.0,
     },
     "small": {},
@@ -177,8 +177,14 @@ PRESETS: dict[str, dict[str, Any]] = {
         "model.projection_dim": 256,
         "pretrain.negatives": 4096,
     },
-    "medium": {"model.dim": 2048, "model.projection_dim": 256},
-    "original": {"model.dim": 4096, "model.projection_dim": 512, "model.n_highway": 2},
+    # Larger models want lower rates; these two are not measured, a training of them takes weeks here.
+    "medium": {"model.dim": 2048, "model.projection_dim": 256, "pretrain.learning_rate": 0.002},
+    "original": {
+        "model.dim": 4096,
+        "model.projection_dim": 512,
+        "model.n_highway": 2,
+        "pretrain.learning_rate": 0.001,
+    },
 }
 
 # Adagrad divides by the root of all squared gradients so far: its rate is larger, and falls without a schedule.
