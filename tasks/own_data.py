@@ -95,7 +95,12 @@ def chosen_tasks(names: str, columns: Columns | None, settings: Settings, metric
     if metric is not None and OWN_DATA not in wanted:
         raise UsageError(f"--metric goes with --task {OWN_DATA}, not {names!r}: other tasks have the published metric")
     return [
-        own_task(settings.paths.data, columns or Columns(), settings.text, metric or OWN_METRICS[0])
+        own_task(
+            settings.paths.data,
+            columns or Columns(),
+            settings.text,
+            OWN_METRICS[0] if metric is None else metric,
+        )
         if name == OWN_DATA
         else find_task(name, settings.paths.tasks)
         for name in wanted
