@@ -5,6 +5,7 @@ from typing import Any
 
 import pandas as pd
 
+from toolkit.runs.compare import incomparable
 from toolkit.runs.describe import SHARES, in_display_units, metric_title, number, score_text, time_text
 from toolkit.runs.reader import Run, RunSummary
 from toolkit.runs.schema import relevant_settings
@@ -28,7 +29,7 @@ def matching(
 
 
 def runs_frame(runs: Sequence[RunSummary], baseline: RunSummary | None) -> pd.DataFrame:
-    """Return the table of runs; with a baseline, a column of differences from its score of the same metric."""
+    """Return the table of runs; with a baseline, a column of differences from its score where they compare."""
     rows = []
     for run in runs:
         score = run.main_score
@@ -136,7 +137,7 @@ def layer_label(layer: int) -> str:
 
 def _difference(run: RunSummary, baseline: RunSummary) -> str:
     score, other = run.main_score, baseline.main_score
-    if score is None or other is None or metric_title(score) != metric_title(other):
+    if score is None or other is None or incomparable(run, baseline):
         return ""
     if run.id == baseline.id:
         return "baseline"

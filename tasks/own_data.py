@@ -12,7 +12,7 @@ from tasks.registry import OWN_DATA, find_task
 from tasks.tables import Row, is_table, rows
 from tasks.task import Example, Splits, Task, share
 from toolkit.config import Settings, Text
-from toolkit.errors import DataError, UsageError
+from toolkit.errors import DataError, UsageError, did_you_mean
 from toolkit.text.corpus import near, split_roles
 from toolkit.text.tokenize import Tokenizer, detect_input, method
 
@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 PARTS = ("train", "dev", "test")
 SPLIT_NAMES = {"train": "train", "training": "train", "test": "test", "testing": "test"}
 SPLIT_NAMES |= dict.fromkeys(("dev", "development", "valid", "validation", "val"), "dev")
+OWN_METRICS = ("accuracy", "macro_f1", "matthews")
 HELD_OUT = 0.1  # of the different texts, for dev and for test, where no split is given
 SAMPLE = 2_000  # texts that tell raw from tokenised
 
@@ -75,30 +76,38 @@ class _Labelled:
     part: str
 
 
-def chosen_tasks(names: str, columns: Columns | None, settings: Settings) -> list[Task]:
+def chosen_tasks(names: str, columns: Columns | None, settings: Settings, metric: str | None = None) -> list[Task]:
     """Return the tasks of a comma-separated list, each once; "csv" stands for the table at `settings.paths.data`.
 
     Args:
         names: of tasks, of ours or of `settings.paths.tasks`.
         columns: of the table; None where no option names one.
         settings: paths and how text is split.
+        metric: of the table's score, see `own_task`; None where no option names one.
 
     Raises:
-        UsageError: a name is unknown, or columns are named without "csv"; and as in `own_task`.
+        UsageError: a name is unknown, or columns or a metric are named without "csv"; and as in `own_task`.
         DataError: as in `own_task`.
     """
     wanted = list(dict.fromkeys(name.strip() for name in names.split(",")))
     if columns is not None and OWN_DATA not in wanted:
         raise UsageError(f"--text-column, --label-column and --split-column go with --task {OWN_DATA}, not {names!r}")
+    if metric is not None and OWN_DATA not in wanted:
+        raise UsageError(f"--metric goes with --task {OWN_DATA}, not {names!r}: other tasks have the published metric")
     return [
-        own_task(settings.paths.data, columns or Columns(), settings.text)
+        own_task(
+            settings.paths.data,
+            columns or Columns(),
+            settings.text,
+            OWN_METRICS[0] if metric is None else metric,
+        )
         if name == OWN_DATA
         else find_task(name, settings.paths.tasks)
         for name in wanted
     ]
 
 
-def own_task(data: Path | None, columns: Columns, text: Text) -> Task:
+def own_task(data: Path | None, columns: Columns, text: Text, metric: str = OWN_METRICS[0]) -> Task:
     """Make a task of a table; its labels are those that occur.
 
     The splits are those of the split column, or of the files of a folder by their names (train…, dev… or valid…,
@@ -109,11 +118,14 @@ def own_task(data: Path | None, columns: Columns, text: Text) -> Task:
         data: a file (`tasks.tables.rows`) or a folder of such files.
         columns: their names.
         text: how the text is split into tokens; kind "auto" looks whether commas and full stops stand alone.
+        metric: one of OWN_METRICS: chosen on dev, reported on test.
 
     Raises:
-        UsageError: nothing lies there, or a column is not in the header.
+        UsageError: nothing lies there, a column is not in the header, or there is no such metric.
         DataError: a text or a label is missing, a split is unknown or empty, or there is nothing to learn.
     """
+    if metric not in OWN_METRICS:
+        raise UsageError(f"no metric {metric!r} for your own data: {did_you_mean(metric, OWN_METRICS)}")
     if data is None:
         raise UsageError(f"--task {OWN_DATA} needs --data FILE: a .csv, .tsv or .jsonl file, or a folder of such")
     path = data.expanduser()
@@ -122,10 +134,10 @@ def own_task(data: Path | None, columns: Columns, text: Text) -> Task:
     splits = _splits(path, found, how, text)
     stem = re.sub(r"[^a-z0-9]+", "_", path.name.split(".")[0].lower()).strip("_")[:40]
     return Task(
-        name=f"{OWN_DATA}-{stem or 'data'}",
+        name=f"{OWN_DATA}-{stem or 'data'}" + ("" if metric == OWN_METRICS[0] else f"-{metric}"),
         version=1,
         title=f"{path.name}: {columns.label} of {columns.text}",
-        metric="accuracy",
+        metric=metric,
         labels=labels,
         licence="your own data",
         citation="none",

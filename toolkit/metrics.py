@@ -1,9 +1,9 @@
 """Metrics of predicted labels and tags, each as a function of sums of counts that every example adds to.
 
 Accuracy is a mean over examples, Matthews' correlation and F1 are not. All of them are functions of sums over examples,
-so that one bootstrap and one randomisation test (`toolkit.stats`) serve them all: both only draw other sums.
+so that one interval and one paired test (`toolkit.stats`) serve them all: both leave out one example at a time.
 
-An answer is a text: a label, or the tags of a sentence with a tab between them. Sentences of tags are resampled whole.
+An answer is a text: a label, or the tags of a sentence with a tab between them. A sentence of tags is one example.
 """
 
 import functools
@@ -29,16 +29,18 @@ class CountMetric:
         counts: from gold [n] and predicted [s, n], arrays of texts, to float64 [s, n, k]: what each example adds.
             Arrays of several systems give comparable counts only when they go in together.
         score: from sums [..., k] to the metric [...].
-        of_answers: whether it is the share of right ones: then the counts of each example are its right answers and
-            its answers, so that seeds can be averaged example by example.
         correlation: whether the value can be below 0, and so is no share.
     """
 
     name: str
     counts: Callable[[npt.NDArray, npt.NDArray], Floats]
     score: Callable[[Floats], Floats]
-    of_answers: bool = False
     correlation: bool = False
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The lowest and the highest possible value."""
+        return (-1.0 if self.correlation else 0.0), 1.0
 
     def values(self, gold: npt.ArrayLike, predicted: npt.ArrayLike) -> Floats:
         """Return the metric of each system, [s], from gold [n] and predicted [s, n]."""
@@ -132,7 +134,7 @@ def _divided(numerator: Floats, denominator: Floats) -> Floats:
 METRICS: Mapping[str, CountMetric] = {
     metric.name: metric
     for metric in (
-        CountMetric("accuracy", _answers, _share, of_answers=True),
+        CountMetric("accuracy", _answers, _share),
         CountMetric("matthews", _classes, _matthews, correlation=True),  # of many classes: Gorodkin 2004
         CountMetric("macro_f1", _classes, _macro_f1),  # over the classes in gold or predicted
         CountMetric("span_f1", _spans, _f1),

@@ -51,20 +51,21 @@ def verdict(comparison: Comparison) -> None:
             f"Difference between B and A with its 95 % interval: {comparison.sentence}",
             "compare-difference",
         )
-        note = (
-            f"Both predicted the same {paired.n:,} {comparison.split} examples; the interval resamples them in pairs."
-        )
-        if paired.seeds == (1, 1):
-            note += " One seed a side: this says nothing about how other seeds would turn out."
+        note = f"Both predicted the same {paired.n:,} {comparison.split} examples, which are compared in pairs."
+        if any(paired.varied):
+            note += " The interval counts both other test examples and other seeds."
         else:
-            note += " Correctness is averaged over the seeds of a side."
+            note += " This is about these trainings only: it says nothing about how other seeds would turn out."
         st.caption(note)
 
 
 def scores_and_settings(comparison: Comparison) -> None:
     left, right = st.columns(2, gap="large")
     with left:
-        components.section("Scores", "± is half the 95 % interval: over seeds or over examples, the wider of the two.")
+        components.section(
+            "Scores",
+            "± is half of the 95 % interval, over other test examples and, where the seeds differ, other seeds.",
+        )
         rows = score_rows(comparison.runs_a, comparison.runs_b)
         components.table(pd.DataFrame(rows, columns=["metric", "A", "B"]), "Scores of A and B", "compare-scores")
     with right:
@@ -143,7 +144,10 @@ def efficiency(comparison: Comparison) -> None:
 
 def examples(comparison: Comparison) -> None:
     counts = outcome_counts(comparison.examples)
-    components.section("On which examples do they differ?", "The paired test rests on the two coloured fields alone.")
+    components.section(
+        "On which examples do they differ?",
+        "Examples on which both sides are right, or both wrong, say nothing about the difference.",
+    )
     left, right = st.columns([2, 3], gap="large")
     with left:
         components.chart(

@@ -7,7 +7,11 @@ from toolkit.runs.describe import columns
 from toolkit.runs.describe_table import table_text
 from toolkit.runs.table import ScoreTable
 
-HEADER = ("TASK", "MIX", "VECTOR", "HEAD", "SEEDS", "DEV", "TEST", "± SEEDS", "± EXAMPLES", "N", "LAYERS", "GAMMA")
+HEADER = ("TASK", "MIX", "VECTOR", "HEAD", "SEEDS", "DEV", "TEST", "±", "N", "LAYERS", "GAMMA")
+
+
+TEST = HEADER.index("TEST")
+UNEVEN = 0.75  # share of the most frequent label from which an accuracy says little
 
 
 def evaluation_text(documents: Sequence[Mapping[str, Any]], table: ScoreTable) -> str:
@@ -18,6 +22,9 @@ def evaluation_text(documents: Sequence[Mapping[str, Any]], table: ScoreTable) -
         table: of all their runs.
     """
     rows = [HEADER, *(_row(document["task"], row) for document in documents for row in document["rows"])]
+    if any("majority" in document for document in documents):
+        floors = ["MAJORITY", *(_floor(document) for document in documents for _ in document["rows"])]
+        rows = [(*row[:TEST], floor, *row[TEST:]) for row, floor in zip(rows, floors, strict=True)]
     blocks = [columns(rows), "\n".join(_notes(documents))]
     sentences = [f"{d['task']}: {c['sentence']}" for d in documents for c in d["comparisons"]]
     blocks += ["\n".join(sentences)] if sentences else []
@@ -25,8 +32,6 @@ def evaluation_text(documents: Sequence[Mapping[str, Any]], table: ScoreTable) -
 
 
 def _row(task: str, row: Mapping[str, Any]) -> tuple[str, ...]:
-    seeds = f"{50 * (row['high'] - row['low']):.1f}" if row["interval"].startswith("t over") else "-"
-    examples = f"{50 * (row['examples_high'] - row['examples_low']):.1f}"
     deviations = row["layer_weights_sd"] or [None] * len(row["layer_weights"] or ())
     layers = " ".join(_with_deviation(*pair) for pair in zip(row["layer_weights"] or (), deviations, strict=True))
     return (
@@ -37,12 +42,15 @@ def _row(task: str, row: Mapping[str, Any]) -> tuple[str, ...]:
         str(row["seeds"]),
         f"{100 * row['dev']:.1f}",
         f"{100 * row['test']:.1f}",
-        seeds,
-        examples,
+        "-" if row["low"] is None else f"{50 * (row['high'] - row['low']):.1f}",
         f"{row['n']:,}",
         layers or "-",
         _with_deviation(row["gamma"], row["gamma_sd"]) if layers else "-",
     )
+
+
+def _floor(document: Mapping[str, Any]) -> str:
+    return f"{100 * document['majority']['score']:.1f}" if "majority" in document else "-"
 
 
 def _with_deviation(value: float, deviation: float | None) -> str:
@@ -53,12 +61,18 @@ def _notes(documents: Sequence[Mapping[str, Any]]) -> list[str]:
     rows = [row for document in documents for row in document["rows"]]
     metrics = " / ".join(dict.fromkeys(document["metric"] for document in documents))
     notes = [f"DEV and TEST: {metrics} in percent, mean over the seeds; the epoch was chosen on dev."]
-    if any(row["seeds"] > 1 for row in rows):
-        notes.append(
-            "± SEEDS: half of the 95 % t interval of the mean over seeds, wide for few seeds; "
-            "- of one seed, or where all give the same."
-        )
-    notes.append("± EXAMPLES: half of the 95 % bootstrap interval over the test examples.")
+    for document in documents:
+        if majority := document.get("majority"):
+            label, rate = majority["label"], 100 * majority["rate"]
+            notes.append(f"MAJORITY: {document['task']} scored by always answering {label!r}.")
+            if majority["rate"] >= UNEVEN and document["metric"] == "accuracy":
+                notes.append(
+                    f"{rate:.1f} % of the test examples of {document['task']} are {label!r}: accuracy says little "
+                    "about the other classes; --metric macro_f1 or matthews counts them."
+                )
+    notes.append(
+        "±: half of the 95 % interval of TEST, over other test examples and, where the seeds differ, other seeds."
+    )
     if any(row["layer_weights"] for row in rows):
         notes.append("LAYERS: weights of the layers, layer 0 first, with the standard deviation over seeds.")
     tuned = next((row["bilm"] for row in rows if row["bilm"] and row["bilm"]["fine_tuned"]), None)

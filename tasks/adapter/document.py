@@ -9,8 +9,9 @@ import numpy as np
 from tasks.adapter.representation import Representation
 from tasks.adapter.run import REPORTED, Outcome
 from toolkit.metrics import METRICS
-from toolkit.runs.reader import load_run, read_predictions
-from toolkit.stats import bootstrap_score, seed_interval
+from toolkit.runs.intervals import interval_of_scores
+from toolkit.runs.reader import load_run, read_predictions, summarise
+from toolkit.runs.schema import Metric
 
 GOLD_ANSWER = ("gold", "predicted")
 
@@ -32,8 +33,7 @@ def outcome_of(folder: Path, metric: str) -> Outcome:
 def row_of(representation: Representation, head: str, outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Sum up the seeds of one mix.
 
-    `low` and `high` speak of other seeds where these tell of a spread, else of other test examples; the interval over
-    examples, of correctness averaged over the seeds, stands beside it in both cases.
+    `low` and `high` are the interval of `toolkit.runs.intervals`, the same as in the table of scores.
     """
     metric = METRICS[outcomes[0].metric]
     counts = {
@@ -41,9 +41,7 @@ def row_of(representation: Representation, head: str, outcomes: Sequence[Outcome
         for split in REPORTED
     }
     scores = {split: metric.score(found.sum(1)) for split, found in counts.items()}
-    over_examples = bootstrap_score(counts["test"], metric.score)
-    over_seeds = seed_interval(scores["test"])
-    low, high = over_seeds or over_examples
+    low, high, interval = interval_of_scores([_test_score(outcome) for outcome in outcomes])
     spread = len(outcomes) > 1 and representation.learned
     mixes = {place: _mix_row([o.mixes[place] for o in outcomes], spread) for place in outcomes[0].mixes}
     of_input, *of_output = mixes.values() if mixes else [_mix_row([], False)]
@@ -57,9 +55,7 @@ def row_of(representation: Representation, head: str, outcomes: Sequence[Outcome
         "test": float(scores["test"].mean()),
         "low": low,
         "high": high,
-        "interval": f"t over {len(outcomes)} seeds" if over_seeds else "bootstrap over test examples",
-        "examples_low": over_examples[0],
-        "examples_high": over_examples[1],
+        "interval": interval,
         "n": len(outcomes[0].gold["test"]),
         "dev_by_seed": scores["dev"].tolist(),
         "test_by_seed": scores["test"].tolist(),
@@ -68,6 +64,12 @@ def row_of(representation: Representation, head: str, outcomes: Sequence[Outcome
         "bilm": _bilm_row([o.bilm for o in outcomes if o.bilm]),
         "runs": [o.folder.name for o in outcomes],
     }
+
+
+def _test_score(outcome: Outcome) -> Metric:
+    """Return the test score as the run's `results.json` holds it."""
+    scores = summarise(outcome.folder).metrics
+    return next(score for score in scores if (score["name"], score["split"]) == (outcome.metric, "test"))
 
 
 def _bilm_row(told: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 
@@ -50,7 +51,7 @@ def part_of(examples: Sequence[Example], rows: np.ndarray, fraction: float, seed
     classes: dict[str, list[int]] = defaultdict(list)
     for row in order:
         classes[examples[row].label].append(row)
-    kept = [row for of_class in classes.values() for row in of_class[: math.ceil(fraction * len(of_class))]]
+    kept = [row for of_class in classes.values() for row in of_class[: _size(fraction, len(of_class))]]
     return np.array(sorted(kept), rows.dtype)
 
 
@@ -63,4 +64,9 @@ def _first_of_tags(examples: Sequence[Example], order: list[int], fraction: floa
             seen.update(examples[row].tags)
     chosen = set(first)
     others = [row for row in order if row not in chosen]
-    return [*first, *others[: max(0, math.ceil(fraction * len(order)) - len(first))]]
+    return [*first, *others[: max(0, _size(fraction, len(order)) - len(first))]]
+
+
+def _size(fraction: float, total: int) -> int:
+    """Return the share of a total, rounded up; exact in decimals, where 0.07 * 100 in floating point is above 7."""
+    return math.ceil(Fraction(repr(float(fraction))) * total)

@@ -12,11 +12,13 @@ from tasks.adapter.document import outcome_of, row_of
 from tasks.adapter.features import LayerSource
 from tasks.adapter.finetuning import check_finetuning
 from tasks.adapter.head import find_head
+from tasks.adapter.majority import majority_of
 from tasks.adapter.prepare import prepare, representations_of
 from tasks.adapter.representation import Representation
 from tasks.adapter.run import Outcome, own_settings, run_seed
 from tasks.adapter.supported import check_supported
 from tasks.adapter.wordvectors import TRAINED
+from tasks.registry import OWN_DATA
 from tasks.task import Splits, Task
 from toolkit.config import Evaluate, Settings, cache_folder
 from toolkit.errors import FormatError, UsageError
@@ -236,6 +238,7 @@ def _document(trainings: Sequence[Training], outcomes: Mapping[Key, Outcome]) ->
             rows.append(row_of(group[0].representation, head, found) | {"train_fraction": fraction})
             sides.append([summarise(outcome.folder) for outcome in found])
         comparisons += [comparison_document(comparison) for comparison in compare_with(sides[0], sides[1:])]
+    own = first.task.name.startswith(f"{OWN_DATA}-")
     return {
         "task": first.task.name,
         "metric": first.task.metric,
@@ -243,6 +246,7 @@ def _document(trainings: Sequence[Training], outcomes: Mapping[Key, Outcome]) ->
         "model": first.source.name,
         "model_fingerprint": first.source.fingerprint,
         "layers": first.source.n_layers,
+        **({"majority": majority_of(first.splits, first.task.metric)} if own else {}),
         "rows": rows,
         "comparisons": comparisons,
     }

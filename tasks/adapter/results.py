@@ -11,7 +11,7 @@ from tasks.adapter.gates import distribution, gates_of_tokens
 from tasks.adapter.representation import Representation
 from tasks.adapter.rounds import Prepared, Trained
 from toolkit.config import Evaluate
-from toolkit.stats import bootstrap_score
+from toolkit.stats import score_interval
 
 
 def predictions_of(
@@ -37,7 +37,7 @@ def predictions_of(
 def metric_of(data: Dataset, split: str, rows: np.ndarray, answers: np.ndarray) -> dict[str, Any]:
     """Return the score of a split as it stands in `results.json`."""
     counts = data.metric.counts(data.gold[rows], answers[None])
-    low, high = bootstrap_score(counts, data.metric.score)
+    low, high = score_interval(counts[0], data.metric.score, data.metric.bounds[0])
     value = float(data.metric.score(counts.sum(1))[0])
     score = {"name": data.metric.name, "split": split, "value": value, "low": low, "high": high}
     return score | {"n": len(rows), "higher_is_better": True}

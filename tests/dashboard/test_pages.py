@@ -7,11 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from stores import broken_runs, evaluate_run, full_store, senses_run, start_pretrain
+from stores import broken_runs, evaluate_run, full_store, pretrain_run, senses_run, start_pretrain
 from streamlit.testing.v1 import AppTest
 
-from dashboard.tables import efficiency_frame
+from dashboard.tables import efficiency_frame, runs_frame
 from toolkit.runs import schema
+from toolkit.runs.compare import compare_runs
 from toolkit.runs.notes import read_notes
 from toolkit.runs.reader import list_runs, load_run
 
@@ -149,6 +150,21 @@ def test_a_new_run_above_does_not_move_the_selection(store: Path) -> None:
     run(app)
     assert app.dataframe[0].value["name"].iloc[0] == "newest-s1"
     assert app.multiselect(key="runs").value == chosen
+
+
+def test_scores_of_other_tasks_and_texts_are_not_subtracted(tmp_path: Path) -> None:
+    evaluate_run(tmp_path, "sst2-a", n=50)
+    evaluate_run(tmp_path, "trec-a", n=50, task="trec")
+    pretrain_run(tmp_path, "one", steps=5)
+    other = pretrain_run(tmp_path, "two", steps=5) / schema.MANIFEST
+    other.write_text(other.read_text().replace("c" * 16, "e" * 16))
+    pretrain_run(tmp_path, "three", steps=5)
+    runs = {run.name: run for run in list_runs(tmp_path)}
+    for baseline, compared in (("sst2-a-s1", {"sst2-a-s1"}), ("one", {"one", "three"})):
+        frame = runs_frame(list(runs.values()), runs[baseline]).set_index("name")
+        assert {name for name, text in frame["vs baseline"].items() if text} == compared
+    assert "They are of different text or vocabularies" in compare_runs([runs["one"]], [runs["two"]]).sentence
+    assert "different" not in compare_runs([runs["one"]], [runs["three"]]).sentence
 
 
 def test_a_baseline_adds_differences_of_the_same_metric_only(store: Path) -> None:

@@ -22,10 +22,11 @@ from toolkit.config import Settings
 from toolkit.embed.encoder import Encoder
 from toolkit.errors import FormatError, UsageError
 from toolkit.runs.compare import compare_runs
+from toolkit.runs.describe_comparison import score_rows
 from toolkit.runs.describe_table import table_text
 from toolkit.runs.reader import list_runs, load_run, read_layers, read_metrics, read_predictions, summarise
 from toolkit.runs.table import runs_for_table, score_table
-from toolkit.stats import bootstrap_interval, t_interval
+from toolkit.stats import as_counts, mean_score, score_interval
 
 LABELS = {"0": "negative", "1": "positive"}
 WORDS = ("the", "of", "was", "in", "a", "to")
@@ -112,12 +113,10 @@ def test_document_holds_what_the_command_line_promises(evaluated):
     assert [row["mix"] for row in document["rows"]] == ["none", "learned"]
     for row, seeds in zip(document["rows"], (1, 2), strict=True):
         assert (row["x_k"], row["head"], row["seeds"], row["n"], len(row["runs"])) == (True, "linear", seeds, 60, seeds)
-        assert row["examples_low"] <= row["test"] <= row["examples_high"]
+        assert row["low"] <= row["test"] <= row["high"]
         # A logistic regression on fixed vectors is the same for every seed: it has one run.
         spread = len(set(row["test_by_seed"])) > 1
-        expected = t_interval(row["test_by_seed"]) if spread else (row["examples_low"], row["examples_high"])
-        assert (row["low"], row["high"]) == pytest.approx(expected)
-        assert row["interval"] == ("t over 2 seeds" if spread else "bootstrap over test examples")
+        assert row["interval"] == ("over examples and 2 seeds" if spread else "over examples")
     none, learned = document["rows"]
     assert none["layer_weights"] is None and none["gamma"] is None
     assert sum(learned["layer_weights"]) == pytest.approx(1)
@@ -143,13 +142,14 @@ def test_learned_mix_finds_the_layer_that_knows_and_none_does_not(data, tmp_path
     assert np.argmax(learned["layer_weights"]) == 1
 
 
-def test_one_seed_has_the_bootstrap_interval_over_examples(data, model, tmp_path):
+def test_one_seed_has_the_interval_over_examples(data, model, tmp_path):
     settings = settings_for(data, tmp_path, mix="top", epochs=1)
     (row,) = evaluate(TASK, source_of(model, settings), settings, tmp_path / "runs")["rows"]
     predictions = read_predictions(tmp_path / "runs" / row["runs"][0])
     test = predictions[predictions["split"] == "test"]
-    assert (row["low"], row["high"]) == pytest.approx(bootstrap_interval(test["gold"] == test["predicted"]))
-    assert row["interval"] == "bootstrap over test examples"
+    expected = score_interval(as_counts(test["gold"] == test["predicted"]), mean_score)
+    assert (row["low"], row["high"]) == pytest.approx(expected)
+    assert row["interval"] == "over examples"
     assert row["layer_weights"] == [0, 0, 1] and row["layer_weights_sd"] is None
 
 
@@ -223,7 +223,18 @@ def test_table_says_what_its_figures_are(evaluated):
     document, store, _ = evaluated
     text = evaluation_text([document], score_table(runs_for_table(store)))
     assert "[x_k 8; ELMo 16] -> 24" in text
-    assert "t interval" in text and "bootstrap" in text
+    assert "±: half of the 95 % interval of TEST, over other test examples" in text
+
+
+def test_one_score_has_one_interval_in_every_table_and_document(evaluated):
+    document, store, _ = evaluated
+    table = score_table(runs_for_table(store))
+    for row, cells in zip(document["rows"], table.cells, strict=True):
+        assert (row["low"], row["high"], row["interval"]) == (cells[0].low, cells[0].high, cells[0].interval)
+        shown = f"{100 * row['test']:.1f} ± {50 * (row['high'] - row['low']):.1f}"
+        sides = [summarise(store / run) for run in row["runs"]]
+        assert shown in score_rows(sides, sides)[0][1]
+    text = evaluation_text([document], table)
     assert "toy-none-linear" in text and "toy-learned-linear" in text
 
 

@@ -195,3 +195,13 @@ def test_several_seeds_of_two_thousand_examples_compare_in_no_noticeable_time(tm
     begin = time.process_time()
     compare(tmp_path, "none", "learned")
     assert time.process_time() - begin < 1.0
+
+
+@pytest.mark.parametrize("score", [float("nan"), float("inf")])
+def test_a_score_that_is_no_number_is_refused(tmp_path: Path, score: float) -> None:
+    predicted_run(tmp_path, "a", GOLD, GOLD)
+    predicted_run(tmp_path, "b", GOLD, GOLD, score=0.5)
+    path = next(tmp_path.glob("*-b-s1")) / schema.RESULTS
+    path.write_text(path.read_text().replace('"value": 0.5', f'"value": {json.dumps(score)}'))
+    with pytest.raises(FormatError, match="b-s1 says test accuracy"):
+        compare(tmp_path, "a-s1", "b-s1")

@@ -271,3 +271,9 @@ def test_fractions_are_read_and_refused():
     for text, message in (("0", "above 0"), ("2", "at most 1"), ("a,1", "'a'"), ("1,1.0", "twice"), ("nan", "'nan'")):
         with pytest.raises(UsageError, match=message):
             fractions_of(text)
+
+
+@pytest.mark.parametrize(("fraction", "size"), [(0.07, 7), (0.14, 14), (0.28, 28), (0.55, 55), (0.56, 56), (0.001, 1)])
+def test_a_share_is_counted_in_decimals(fraction: float, size: int) -> None:
+    examples = [Example(f"e{number}", ("a",), "x") for number in range(100)]
+    assert len(part_of(examples, np.arange(100), fraction, 1)) == size

@@ -6,7 +6,9 @@ import random
 from pathlib import Path
 
 import pytest
+from sklearn.metrics import f1_score
 
+from tasks.adapter.majority import majority_of
 from tasks.adapter.supported import check_supported
 from tasks.catalogue import catalogue
 from tasks.own_data import Columns, chosen_tasks, own_task
@@ -244,3 +246,23 @@ def test_name_of_a_task_of_ours_is_refused_and_not_silently_ours(folder):
 def test_missing_folder_of_tasks_is_a_usage_error(tmp_path):
     with pytest.raises(UsageError, match=r"no folder of tasks at .*nowhere \(paths\.tasks"):
         all_tasks(tmp_path / "nowhere")
+
+
+def test_own_data_has_the_metric_that_was_asked_for_and_its_majority(tmp_path):
+    rows = [f"word{number} here,{'ham' if number % 10 else 'spam'}" for number in range(100)]
+    path = tmp_path / "mail.csv"
+    path.write_text("\n".join(["text,label", *rows]))
+    plain, macro = (own_task(path, Columns(), Text(), *metric) for metric in ((), ("macro_f1",)))
+    assert (plain.name, plain.metric, macro.name, macro.metric) == (
+        "csv-mail",
+        "accuracy",
+        "csv-mail-macro_f1",
+        "macro_f1",
+    )
+    splits = macro.load(None, tmp_path)
+    share = sum(example.label == "ham" for example in splits.test) / len(splits.test)
+    found = majority_of(splits, "macro_f1")
+    assert (found["label"], found["rate"]) == ("ham", pytest.approx(share))
+    assert found["score"] == pytest.approx(
+        f1_score([e.label for e in splits.test], ["ham"] * len(splits.test), average="macro")
+    )

@@ -1,6 +1,5 @@
-"""Intervals and paired tests, against scipy, statistics and published examples."""
+"""Intervals and the paired test, against scipy, statistics and published examples."""
 
-import itertools
 import statistics
 
 import numpy as np
@@ -12,28 +11,19 @@ from scipy import stats as scipy_stats
 from toolkit import stats
 
 
-def test_bootstrap_of_a_mean_agrees_with_scipy():
-    values = np.random.default_rng(3).random(300)
-    theirs = scipy_stats.bootstrap((values,), np.mean, n_resamples=10_000, method="percentile", rng=0)
-    assert stats.bootstrap_interval(values) == pytest.approx(tuple(theirs.confidence_interval), abs=0.002)
+def accuracy_interval(correct: list[int]) -> tuple[float, float]:
+    return stats.score_interval(stats.as_counts(correct), stats.mean_score)
 
 
-def test_few_distinct_values_resampled_by_counts_agree_with_resampled_rows():
-    correct = np.random.default_rng(1).random(500) < 0.8
-    by_rows = stats.bootstrap_interval(correct, lambda rows, axis: rows.mean(axis))
-    assert stats.bootstrap_interval(correct) == pytest.approx(by_rows, abs=0.003)
+@pytest.mark.parametrize(("right", "n"), [(0, 1), (1, 1), (0, 804), (804, 804), (1, 20), (536, 804)])
+def test_the_interval_of_an_accuracy_is_that_of_wilson(right: int, n: int):
+    theirs = scipy_stats.binomtest(right, n).proportion_ci(method="wilson")
+    assert accuracy_interval([1] * right + [0] * (n - right)) == pytest.approx((theirs.low, theirs.high))
 
 
-def test_bootstrap_takes_another_statistic():
-    values = np.random.default_rng(2).lognormal(size=400)
-    theirs = scipy_stats.bootstrap((values,), np.median, n_resamples=10_000, method="percentile", rng=0)
-    assert stats.bootstrap_interval(values, np.median) == pytest.approx(tuple(theirs.confidence_interval), abs=0.03)
-
-
-def test_a_seed_repeats_and_another_does_not():
-    values = np.random.default_rng(0).random(50)
-    assert stats.bootstrap_interval(values, seed=5) == stats.bootstrap_interval(values, seed=5)
-    assert stats.bootstrap_interval(values, seed=5) != stats.bootstrap_interval(values, seed=6)
+def test_one_right_answer_is_not_certain():
+    low, high = accuracy_interval([1])
+    assert low < 0.3 and high == 1
 
 
 def test_t_interval_agrees_with_the_formula_and_scipy():
@@ -45,11 +35,6 @@ def test_t_interval_agrees_with_the_formula_and_scipy():
     assert stats.t_interval(values) == pytest.approx((theirs.low, theirs.high))
 
 
-def test_seeds_that_all_give_the_same_tell_of_no_spread():
-    assert stats.seed_interval([0.7, 0.7, 0.7]) is None and stats.seed_interval([0.7]) is None
-    assert stats.seed_interval([0.7, 0.8]) == stats.t_interval([0.7, 0.8])
-
-
 def test_t_interval_of_one_value_is_refused():
     with pytest.raises(ValueError, match="two values"):
         stats.t_interval([0.8])
@@ -58,57 +43,47 @@ def test_t_interval_of_one_value_is_refused():
 def _systems(both: int, only_a: int, only_b: int, neither: int) -> tuple[np.ndarray, np.ndarray]:
     a = np.repeat([1, 1, 0, 0], [both, only_a, only_b, neither])
     b = np.repeat([1, 0, 1, 0], [both, only_a, only_b, neither])
-    return a, b
+    return a[None], b[None]
 
 
-def test_mcnemar_by_hand():
-    # 2 against 8 discordant pairs: 2 * (C(10,0) + C(10,1) + C(10,2)) / 2**10 = 112 / 1024.
-    assert stats.mcnemar_exact(*_systems(50, 2, 8, 40)) == pytest.approx(112 / 1024)
+@pytest.mark.parametrize("counts", [(500, 30, 52, 100), (700, 40, 64, 0), (80, 14, 6, 20), (300, 60, 61, 9)])
+def test_one_training_each_is_mcnemar_with_the_mid_p_value(counts: tuple[int, int, int, int]):
+    difference, spread = stats.paired_spread(*_systems(*counts))
+    _, a, b, _ = counts
+    exact = scipy_stats.binomtest(a, a + b)
+    mid = exact.pvalue - scipy_stats.binom.pmf(min(a, b), a + b, 0.5)
+    assert float(spread.p_value(difference)) == pytest.approx(mid, abs=0.012)
 
 
-def test_mcnemar_of_equal_systems_is_one():
-    assert stats.mcnemar_exact(*_systems(5, 0, 0, 5)) == 1.0
+def test_the_interval_of_a_difference_leaves_nought_out_exactly_where_p_is_below_5_percent():
+    for only_b in range(20, 60):
+        difference, spread = stats.paired_spread(*_systems(300, 25, only_b, 40))
+        assert (abs(difference) > spread.half_width()) == (spread.p_value(difference) < 0.05)
 
 
-def test_paired_bootstrap_is_positive_where_b_is_better():
-    difference, low, high = stats.paired_bootstrap(*_systems(500, 20, 70, 100))
-    assert difference == pytest.approx(50 / 690)
-    assert 0 < low < difference < high
+@pytest.mark.parametrize("n", [1, 5, 800])
+def test_systems_that_answer_alike_may_still_differ_elsewhere(n: int):
+    difference, spread = stats.paired_spread(np.ones((1, n)), np.ones((1, n)))
+    assert difference == 0 and spread.p_value(difference) == 1
+    assert spread.half_width() > 1.5 / (n + 2)
 
 
-def test_paired_bootstrap_agrees_with_scipy():
-    rng = np.random.default_rng(4)
-    a, b = rng.random(200), rng.random(200) + 0.1
-    theirs = scipy_stats.bootstrap(
-        (a, b), lambda x, y, axis: (y - x).mean(axis), paired=True, method="percentile", n_resamples=10_000, rng=1
-    )
-    _, low, high = stats.paired_bootstrap(a, b)
-    assert (low, high) == pytest.approx(tuple(theirs.confidence_interval), abs=0.005)
+def test_seeds_that_deviate_widen_the_interval_and_equal_ones_do_not():
+    a, b = _systems(500, 20, 60, 200)
+    rng = np.random.default_rng(0)
+    flipped = np.concatenate([np.where(rng.random(a.shape) < share, 1 - b, b) for share in (0.0, 0.05, 0.1)])
+    _, one = stats.paired_spread(a, b)
+    _, three = stats.paired_spread(np.repeat(a, 3, 0), np.repeat(b, 3, 0))
+    _, deviating = stats.paired_spread(a, flipped)
+    assert three.half_width() == one.half_width()
+    assert deviating.seeds_df == 2 and deviating.half_width() > 2 * one.half_width()
 
 
-def test_exchanging_right_and_wrong_is_mcnemar():
-    a, b = map(stats.as_counts, _systems(300, 30, 52, 60))
-    assert stats.randomisation_test(a, b, stats.mean_score) == pytest.approx(
-        stats.mcnemar_exact(a[:, 0], b[:, 0]), abs=0.01
-    )
-
-
-def test_randomisation_agrees_with_all_exchanges():
-    difference = np.array([0.5, -1.0, 0.25, 1.0, 0.75, 0.5, 0.25, -0.5, 1.0])
-    sums = [abs(np.dot(signs, difference)) for signs in itertools.product([-1, 1], repeat=len(difference))]
-    exact = np.mean(np.array(sums) >= abs(difference.sum()) - 1e-12)
-    a, b = stats.as_counts(np.zeros(9)), stats.as_counts(difference)
-    assert stats.randomisation_test(a, b, stats.mean_score) == pytest.approx(exact, abs=0.015)
-
-
-def test_randomisation_of_a_mean_agrees_with_scipy():
-    rng = np.random.default_rng(8)
-    a, b = rng.random(400), rng.random(400) + 0.03  # 400 distinct differences: no grouping
-    theirs = scipy_stats.permutation_test(
-        (a, b), lambda x, y, axis: (y - x).mean(axis), permutation_type="samples", n_resamples=9_999, rng=1, batch=1000
-    )
-    ours = stats.randomisation_test(stats.as_counts(a), stats.as_counts(b), stats.mean_score)
-    assert ours == pytest.approx(theirs.pvalue, abs=0.02)
+def test_sides_of_unequal_numbers_of_seeds_do_not_lend_each_other_certainty():
+    rng = np.random.default_rng(1)
+    a, b = (rng.random((s, 400)) < 0.8 for s in (5, 2))
+    _, spread = stats.paired_spread(a.astype(float), b.astype(float))
+    assert spread.seeds_df == 1
 
 
 def f1(sums: np.ndarray) -> np.ndarray:
@@ -122,39 +97,25 @@ def _span_counts(n: int, seed: int, skill: float = 0.7) -> np.ndarray:
     return np.stack([hits, gold, hits + rng.poisson(0.4, n)], -1).astype(float)
 
 
-def test_randomisation_of_f1_agrees_with_all_exchanges():
-    a, b = _span_counts(11, 1), _span_counts(11, 2, 0.95)
-    kept = [np.array(choice)[:, None] for choice in itertools.product([0, 1], repeat=11)]
-    differences = np.array([f1((b * k + a * (1 - k)).sum(0)) - f1((a * k + b * (1 - k)).sum(0)) for k in kept])
-    exact = np.mean(np.abs(differences) >= abs(f1(b.sum(0)) - f1(a.sum(0))) - 1e-12)
-    assert stats.randomisation_test(a, b, f1) == pytest.approx(exact, abs=0.015)
+def test_example_values_of_an_accuracy_are_its_answers():
+    correct = np.random.default_rng(0).random((2, 50)) < 0.7
+    assert stats.example_values(stats.as_counts(correct), stats.mean_score) == pytest.approx(correct.astype(float))
 
 
-def test_more_exchanges_give_smaller_p_values():
-    a, b = stats.as_counts(np.zeros(100)), stats.as_counts(np.ones(100))
-    assert stats.randomisation_test(a, b, stats.mean_score) == 1 / 10_001
-    assert stats.randomisation_test(a, b, stats.mean_score, resamples=50_000) == 1 / 50_001
-
-
-@pytest.mark.parametrize("n", [150, 3000])  # few distinct rows, and more of them than are drawn as counts
-def test_bootstrap_of_f1_agrees_with_scipy(n: int):
-    counts = _span_counts(n, 5)
-    if n > 1000:
-        counts += np.random.default_rng(1).random(counts.shape) * 1e-9
+def test_the_interval_of_f1_agrees_with_the_bootstrap_of_scipy():
+    counts = _span_counts(400, 5)
     theirs = scipy_stats.bootstrap(
         tuple(counts.T),
         lambda hits, gold, found, axis: 2 * hits.sum(axis) / (gold.sum(axis) + found.sum(axis)),
         paired=True,
         method="percentile",
         n_resamples=3_000,
-        batch=200,
         rng=1,
     )
-    ours = stats.bootstrap_score(counts, f1)
-    assert ours == pytest.approx(tuple(theirs.confidence_interval), abs=0.1 / n**0.5)
+    assert stats.score_interval(counts, f1) == pytest.approx(tuple(theirs.confidence_interval), abs=0.004)
 
 
-def test_paired_bootstrap_of_f1_agrees_with_scipy():
+def test_the_interval_of_a_difference_of_f1_agrees_with_the_bootstrap_of_scipy():
     a, b = _span_counts(200, 1), _span_counts(200, 2, 0.8)
     theirs = scipy_stats.bootstrap(
         (*a.T, *b.T),
@@ -166,18 +127,9 @@ def test_paired_bootstrap_of_f1_agrees_with_scipy():
         n_resamples=5_000,
         rng=1,
     )
-    difference, low, high = stats.paired_bootstrap_score(a, b, f1)
-    assert difference == pytest.approx(f1(b.sum(0)) - f1(a.sum(0)))
-    assert (low, high) == pytest.approx(tuple(theirs.confidence_interval), abs=0.008)
-
-
-def test_a_score_over_seeds_resamples_the_same_examples_for_all():
-    one = _span_counts(200, 1)
-    assert stats.bootstrap_score([one, one, one], f1) == pytest.approx(stats.bootstrap_score(one, f1), abs=1e-12)
-    several, single = np.stack([one, _span_counts(200, 2)]), _span_counts(200, 3)
-    difference, low, high = stats.paired_bootstrap_score(several, single, f1)
-    assert difference == pytest.approx(f1(single.sum(0)) - np.mean([f1(counts.sum(0)) for counts in several]))
-    assert low < difference < high
+    difference, spread = stats.paired_spread(*(stats.example_values(side[None], f1) for side in (a, b)))
+    half = spread.half_width()
+    assert (difference - half, difference + half) == pytest.approx(tuple(theirs.confidence_interval), abs=0.012)
 
 
 def test_holm_of_published_examples():
@@ -205,34 +157,34 @@ def test_holm_lies_between_no_correction_and_bonferroni(values):
     assert (np.diff(adjusted[order]) >= 0).all()
 
 
-@pytest.mark.parametrize("function", [stats.mcnemar_exact, stats.paired_bootstrap])
-def test_unequal_lengths_are_refused(function):
-    with pytest.raises(ValueError, match=r"same examples.*\(3,\).*\(2,\)"):
-        function([1, 0, 1], [1, 0])
+def test_other_numbers_of_examples_are_refused():
+    with pytest.raises(ValueError, match=r"same examples.*\(1, 3\).*\(1, 2\)"):
+        stats.paired_spread([[1, 0, 1]], [[1, 0]])
 
 
 def test_nothing_and_not_a_number_are_refused():
     with pytest.raises(ValueError, match="at least one"):
-        stats.bootstrap_interval([])
-    with pytest.raises(ValueError, match="at least one"):
-        stats.bootstrap_score(np.empty((0, 3)), f1)
+        stats.score_interval(np.empty((0, 3)), f1)
     with pytest.raises(ValueError, match="finite"):
-        stats.paired_bootstrap([0.0, float("nan")], [1.0, 1.0])
+        accuracy_interval([0.0, float("nan")])
+    with pytest.raises(ValueError, match="finite"):
+        stats.interval_of_mean([0.5, float("nan")], [(0.4, 0.6)] * 2)
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(st.booleans(), min_size=1, max_size=60))
-def test_an_interval_holds_the_score(correct):
-    low, high = stats.bootstrap_interval(correct)
-    assert 0 <= low <= np.mean(correct) + 1e-9
-    assert np.mean(correct) - 1e-9 <= high <= 1 + 1e-12
+def test_an_interval_holds_the_score_and_is_never_of_width_nought(correct):
+    low, high = accuracy_interval(correct)
+    assert 0 <= low <= np.mean(correct) + 1e-9 and np.mean(correct) - 1e-9 <= high <= 1
+    assert high - low > 0.02
 
 
-def test_the_interval_of_a_mean_is_the_wider_of_seeds_and_examples():
+def test_the_interval_of_a_mean_counts_examples_and_seeds():
     examples = [(0.6, 0.8), (0.64, 0.84)]
-    assert stats.interval_of_mean([0.70, 0.74], examples) == (*stats.t_interval([0.70, 0.74]), True)
-    assert stats.interval_of_mean([0.7, 0.701], examples) == (pytest.approx(0.62), pytest.approx(0.82), False)
-    assert stats.interval_of_mean([0.7, 0.7], examples) == (pytest.approx(0.62), pytest.approx(0.82), False)
-    assert stats.interval_of_mean([0.7], [(0.6, 0.8)]) == (0.6, 0.8, False)
-    assert stats.interval_of_mean([0.7, 0.8], [(None, None)] * 2) == (*stats.t_interval([0.7, 0.8]), True)
-    assert stats.interval_of_mean([0.7], [(None, None)]) == (None, None, False)
+    low, high, sources = stats.interval_of_mean([0.70, 0.74], examples)
+    assert sources == "over examples and 2 seeds" and low < 0.62 and high > 0.82
+    assert stats.interval_of_mean([0.7, 0.7], [(0.6, 0.8)] * 2) == (0.6, 0.8, "over examples")
+    assert stats.interval_of_mean([0.7], [(0.6, 0.8)]) == (0.6, 0.8, "over examples")
+    assert stats.interval_of_mean([0.7, 0.8], [(None, None)] * 2) == (*stats.t_interval([0.7, 0.8]), "over 2 seeds")
+    assert stats.interval_of_mean([0.7], [(None, None)]) == (None, None, "")
+    assert stats.interval_of_mean([0.9, 1.0], [(0.8, 1.0)] * 2, (0.0, 1.0))[1] == 1.0

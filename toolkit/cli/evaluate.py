@@ -65,6 +65,9 @@ def register(app: typer.Typer) -> None:
         data: Annotated[Path | None, typer.Option(help="Folder of task data that you have; the file, for csv.")] = None,
         text_column: Annotated[str | None, typer.Option(help="Of csv data; default: text.")] = None,
         label_column: Annotated[str | None, typer.Option(help="Of csv data; default: label.")] = None,
+        metric: Annotated[
+            str | None, typer.Option(help="Of csv data: accuracy (the default), macro_f1 or matthews.")
+        ] = None,
         split_column: Annotated[str | None, typer.Option(help="Of csv data: train, dev or test a row.")] = None,
     ) -> Report:
         """Train classifiers on the layers of a model, score them, and compare representations of the words.
@@ -92,7 +95,7 @@ def register(app: typer.Typer) -> None:
 
         check_layout(layout)
         fractions = fractions_of(train_fraction)
-        chosen = chosen_tasks(task, Columns.given(text_column, label_column, split_column), settings)
+        chosen = chosen_tasks(task, Columns.given(text_column, label_column, split_column), settings, metric)
         for one in chosen:
             check_supported(one, settings.evaluate)
         if (model is None) == (embeddings is None):

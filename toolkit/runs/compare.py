@@ -72,6 +72,8 @@ def compare_runs(runs_a: Sequence[RunSummary], runs_b: Sequence[RunSummary]) -> 
     label_a, label_b = label(runs_a), label(runs_b)
     split, metric, paired, examples = "", "", None, pd.DataFrame()
     sentence = f"No paired test: runs of kind {a.kind!r} keep no predictions; see the scores side by side."
+    if reason := incomparable(a, b):
+        sentence = f"No paired test: runs of kind {a.kind!r} keep no predictions. {reason}"
     if a.kind == "evaluate":
         if a.task != b.task:
             raise DataError(f"{a.id} is of task {a.task!r}, {b.id} of task {b.task!r}: only runs of one task compare")
@@ -98,6 +100,22 @@ def compare_with(baseline: Sequence[RunSummary], others: Sequence[Sequence[RunSu
 def _with_pair(comparison: Comparison, paired: Paired) -> Comparison:
     names = _names(comparison.runs_a, comparison.runs_b)
     return replace(comparison, paired=paired, sentence=paired.sentence(*names))
+
+
+def incomparable(a: RunSummary, b: RunSummary) -> str:
+    """Say why the main scores of two runs must not be subtracted; "" where they may be."""
+    scores = a.main_score, b.main_score
+    if not all(scores):
+        return "One of the two has no score."
+    if a.kind != b.kind or a.task != b.task:
+        return "They are of different tasks: their scores cannot be compared."
+    first, second = ([score["name"], score["split"], score.get("kind")] for score in scores if score)
+    if first != second:
+        return "They are scored by different metrics: their scores cannot be compared."
+    if a.data_fingerprint != b.data_fingerprint:
+        what = "examples" if a.kind == "evaluate" else "text or vocabularies"
+        return f"They are of different {what}: their scores cannot be compared."
+    return ""
 
 
 def settings_differences(a: Run, b: Run) -> dict[str, tuple[Any, Any]]:
@@ -157,7 +175,7 @@ def check_scores(runs: Sequence[RunSummary], metric: str, split: str, gold: np.n
     """
     for run, value in zip(runs, METRICS[metric].values(gold, predicted), strict=True):
         said = next(score["value"] for score in run.metrics if (score["name"], score["split"]) == (metric, split))
-        if abs(said - value) > TOLERANCE:
+        if not abs(said - value) <= TOLERANCE:  # so that NaN is refused too
             raise FormatError(
                 f"{run.id} says {split} {metric} {100 * said:.4f}, its predictions give {100 * value:.4f}: "
                 "evaluate it again"

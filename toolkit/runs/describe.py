@@ -7,6 +7,7 @@ from typing import Any
 
 from toolkit.metrics import METRICS
 from toolkit.runs import schema
+from toolkit.runs.intervals import interval_of_scores
 from toolkit.runs.reader import Run, RunSummary
 from toolkit.runs.schema import Metric
 
@@ -34,8 +35,9 @@ def score_text(metric: Metric) -> str:
     """Return "81.2 ± 1.8 (n = 1,821)": the value, half the width of its 95 % interval, and what is behind it."""
     name = metric["name"]
     text = f"{100 * metric['value']:.1f}" if name in SHARES else number(metric["value"])
-    if "low" in metric and "high" in metric:
-        half = in_display_units(name, metric["high"] - metric["low"]) / 2
+    low, high, _ = interval_of_scores([metric])
+    if low is not None and high is not None:
+        half = in_display_units(name, high - low) / 2
         text += f" ± {half:.1f}" if name in SHARES else f" ± {number(half)}"
     if "n" in metric:
         text += f" (n = {metric['n']:,})"

@@ -6,9 +6,9 @@ from typing import Any
 from toolkit.paired import p_text
 from toolkit.runs.compare import Comparison, outcome_counts
 from toolkit.runs.describe import columns, metric_title, score_text
+from toolkit.runs.intervals import interval_of_scores
 from toolkit.runs.reader import RunSummary
 from toolkit.runs.schema import Metric
-from toolkit.stats import interval_of_mean
 
 
 def comparison_document(comparison: Comparison) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def _p(value: float) -> str:
 def score_rows(runs_a: Sequence[RunSummary], runs_b: Sequence[RunSummary]) -> list[tuple[str, str, str]]:
     """Return one row a metric: its title, a's score, b's score.
 
-    One run shows its score with the interval over examples, several seeds their mean with the interval over seeds.
+    One run shows its score with its interval over examples, several seeds their mean with the interval over both.
     """
     titles = list(dict.fromkeys(metric_title(metric) for run in (*runs_a, *runs_b) for metric in run.metrics))
     return [
@@ -104,7 +104,9 @@ def _score(runs: Sequence[RunSummary], title: str) -> str:
     found = [metric for run in runs for metric in run.metrics if metric_title(metric) == title]
     if len(found) < 2:
         return "".join(score_text(metric) for metric in found)
-    values = [metric["value"] for metric in found]
-    low, high, _ = interval_of_mean(values, [(metric.get("low"), metric.get("high")) for metric in found])
-    mean: Metric = {"name": found[0]["name"], "split": "", "value": sum(values) / len(values), "low": low, "high": high}
+    low, high, _ = interval_of_scores(found)
+    value = sum(metric["value"] for metric in found) / len(found)
+    mean: Metric = {"name": found[0]["name"], "split": "", "value": value}
+    if low is not None and high is not None:
+        mean |= {"low": low, "high": high}
     return f"{score_text(mean)} ({len(found)} seeds)"

@@ -192,11 +192,10 @@ def _legend(table: ScoreTable, style: _Style) -> Sequence[str]:
     marks = {cell.mark for cell in cells}
     lines = []
     if cells:
-        over_seeds = [cell.interval.startswith("t over") for cell in cells]
-        kinds = ["t over the seeds"] if any(over_seeds) else []
-        where = " where that is wider or there is one seed" if any(over_seeds) else ""
-        kinds += [] if all(over_seeds) else [f"bootstrap over the examples{where}"]
-        interval = f"Means over the seeds (their number in brackets) ± half of the 95 % interval: {', '.join(kinds)}."
+        interval = (
+            "Means over the seeds (their number in brackets) ± half of the 95 % interval, over other test examples "
+            "and, where the seeds differ, other seeds."
+        )
         if any(column.metric in SHARES for column in table.columns):
             interval += " Shares and correlations are times a hundred."
         lines.append(style.escape(interval))

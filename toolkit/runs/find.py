@@ -72,7 +72,8 @@ def _matches(store: Path, text: str) -> list[RunSummary]:
         for way in ways:
             found = [run for run in runs if way(run)]
             if found:
-                return found
+                # An archived run counts only where no other has the name, as in `runs list` and the tables.
+                return [run for run in found if not run.notes.archived] or found
         folder = Path(text)
         if (folder / schema.MANIFEST).is_file():
             return [summarise(folder.resolve())]

@@ -67,6 +67,7 @@ class RunSummary:
     progress: float | None = None
     seconds_left: float | None = None
     model_fingerprint: str | None = None
+    data_fingerprint: str | None = None
     metrics: tuple[Metric, ...] = ()
     notes: Notes = field(default_factory=Notes)
 
@@ -212,6 +213,7 @@ def summarise(folder: Path) -> RunSummary:
         progress=manifest["progress"],
         seconds_left=manifest["seconds_left"],
         model_fingerprint=manifest["model_fingerprint"],
+        data_fingerprint=manifest["data_fingerprint"],
         metrics=tuple(metrics),
         notes=notes,
     )

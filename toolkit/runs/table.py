@@ -1,5 +1,6 @@
 """The table of scores: representations down, tasks across, the best of each task and what may be as good."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,17 +13,17 @@ from toolkit.config import Settings, flatten
 from toolkit.errors import ToolkitError, UsageError, did_you_mean
 from toolkit.files import fingerprint
 from toolkit.metrics import METRICS
-from toolkit.paired import SIGNIFICANCE, paired_p_value
+from toolkit.paired import SIGNIFICANCE, compare_paired
 from toolkit.runs import schema
 from toolkit.runs.compare import check_scores
+from toolkit.runs.intervals import interval_of_scores
 from toolkit.runs.reader import Run, RunSummary, load_run, read_predictions, run_folders
 from toolkit.runs.schema import Metric, relevant_settings
-from toolkit.stats import RESAMPLES, holm, interval_of_mean
+from toolkit.stats import holm
 
 BEST, EQUAL, WORSE, UNTESTED, EMPTY = "best", "not different", "worse", "untested", "empty"
 NOT_RUN = "not run"
 _SHOWN = ("evaluate.mix", "evaluate.head")  # settings with columns of their own
-_RESOLUTION = 200  # random exchanges for each comparison of the table, so that Holm's correction cannot exhaust them
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Cell:
     Attributes:
         value: mean over seeds; None for an empty cell.
         low, high: 95 % interval, of what `interval` says; None without one.
-        interval: "t over 3 seeds" or "bootstrap over examples", the wider of the two.
+        interval: "over examples and 3 seeds", "over examples", or "over 3 seeds" of scores without intervals.
         seeds: how many.
         runs: ids, by seed.
         mark: BEST, EQUAL (its difference from the best is not significant), WORSE, UNTESTED or EMPTY; "" for the only
@@ -198,7 +199,8 @@ def _usable(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
 
 
 def _finished(run: Run) -> bool:
-    return run.summary.status == schema.DONE and run.summary.main_score is not None
+    score = run.summary.main_score
+    return run.summary.status == schema.DONE and score is not None and math.isfinite(score["value"])
 
 
 def _scored(run: Run) -> _Scored:
@@ -313,14 +315,13 @@ def _model_name(extra: Mapping[str, Any]) -> str:
 
 def _cell(group: Sequence[_Scored]) -> Cell:
     values = [one.score["value"] for one in group]
-    low, high, over_seeds = interval_of_mean(values, [(one.score.get("low"), one.score.get("high")) for one in group])
-    interval = f"t over {len(group)} seeds" if over_seeds else "bootstrap over examples"
+    low, high, interval = interval_of_scores([one.score for one in group])
     remark = "; ".join(dict.fromkeys(one.problem for one in group if one.problem))
     return Cell(
         value=float(np.mean(values)),
         low=low,
         high=high,
-        interval=interval if low is not None else "",
+        interval=interval,
         seeds=len(group),
         runs=tuple(one.run.id for one in group),
         mark="",
@@ -339,7 +340,8 @@ def _remark_unfinished(
     summary, data = run.summary, run.manifest.get("data_fingerprint")
     why = run.manifest.get("message") or summary.problem
     if not why and summary.status == schema.DONE:
-        why = "it has no score"
+        score = summary.main_score
+        why = f"its score is {score['value']}" if score else "it has no score"
     text = f"seed {summary.seed} {summary.status}" + (f": {why}" if why else "")
     for number, column in enumerate(columns):
         seeds = {one.run.seed for one in groups.get((row, number), ())}
@@ -362,7 +364,6 @@ def _mark(
             sign = 1 if column.higher_is_better else -1
             best_of[number] = max(places, key=lambda place: (sign * (cells[place].value or 0.0), -place[0]))
     others = [place for place in groups if place[1] in best_of and place not in best_of.values()]
-    resamples = max(RESAMPLES, _RESOLUTION * len(others))
     tests = {}
     for place in others:
         best = groups[best_of[place[1]]]
@@ -372,11 +373,11 @@ def _mark(
             cells[place] = replace(cells[place], mark=UNTESTED, remark=remark)
         else:
             gold, *sides = (best[0].examples["gold"].to_numpy(object), _predicted(best), _predicted(groups[place]))
-            tests[place] = paired_p_value(METRICS[columns[place[1]].metric], gold, *sides, resamples)
-    adjusted = holm([p for p, _ in tests.values()])
-    for (place, (p, test)), p_holm in zip(tests.items(), adjusted, strict=True):
+            tests[place] = compare_paired(METRICS[columns[place[1]].metric], gold, *sides)
+    adjusted = holm([pair.p_value for pair in tests.values()])
+    for (place, pair), p_holm in zip(tests.items(), adjusted, strict=True):
         mark = WORSE if p_holm < SIGNIFICANCE else EQUAL
-        cells[place] = replace(cells[place], mark=mark, p_value=p, p_holm=float(p_holm), test=test)
+        cells[place] = replace(cells[place], mark=mark, p_value=pair.p_value, p_holm=float(p_holm), test=pair.test)
     for place in best_of.values():
         cells[place] = replace(cells[place], mark=BEST)
     return len(tests)
