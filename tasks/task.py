@@ -1,12 +1,14 @@
 """What a task is: labelled examples in splits or folds, and where they come from."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import ClassVar, Literal, Protocol
 
+from toolkit.errors import DataError
 from toolkit.files import fingerprint
 from toolkit.metrics import TAG_SEPARATOR
 
@@ -177,6 +179,12 @@ class Task:
     folds: int = 0
     repeated: Mapping[str, int] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        """Refuse labels that would be read as several tags."""
+        bad = next((label for label in self.labels if TAG_SEPARATOR in label), None)
+        if bad is not None:
+            raise DataError(f"task {self.name!r}: the label {bad!r} holds a tab, which separates tags: replace it")
+
     @property
     def part_names(self) -> tuple[str, ...]:
         """The names of `Splits.parts`, before the data is there."""
@@ -199,9 +207,18 @@ class Task:
         for place, read in self.places:
             path = place.find(data, cache)
             if path is not None:
-                return read(path)
+                return self._checked(read(path))
         place, read = self._wanted()
-        return read(place.obtain(cache))
+        return self._checked(read(place.obtain(cache)))
+
+    def _checked(self, splits: Splits) -> Splits:
+        """Check before anything is trained what predictions are told apart by."""
+        for name, examples in splits.parts().items():
+            counts = Counter(example.id for example in examples)
+            twice = next((identity for identity, count in counts.items() if count > 1), None)
+            if twice is not None:
+                raise DataError(f"task {self.name!r}: {counts[twice]} examples of {name} have the id {twice!r}")
+        return splits
 
     def obtain(self, cache: Path) -> Path:
         """Fetch the data into the cache and return its path; errors as in `Place.obtain`."""

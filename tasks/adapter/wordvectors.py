@@ -4,23 +4,20 @@ A file is read once, as a stream; only the words of the task are kept.
 """
 
 import logging
-import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 
 from tasks.adapter.features import Features
+from tasks.adapter.vectorfile import vectors_of
 from toolkit.config import Evaluate
-from toolkit.errors import FormatError, UsageError
-from toolkit.text.corpus import opened
+from toolkit.errors import UsageError
 
 logger = logging.getLogger(__name__)
 
 OF_MODEL, TRAINED = "model", "trained:"
-FASTTEXT_MAGIC = struct.pack("<i", 793712314)
 UNKNOWN = 0  # the row of zeros
 RIDGE = 1.0  # on the map from token vectors to a file's vectors
 SPREAD = 0.1  # standard deviation of trained vectors at their start
@@ -74,7 +71,7 @@ def width_of(settings: Evaluate) -> int:
         if not (width.isascii() and width.isdigit() and int(width) > 0):
             raise UsageError(f"word vectors {name!r}: write their width behind it, as in trained:100")
         return int(width)
-    return next(_entries(_checked(name)))[1].size
+    return next(vectors_of(Path(name)))[1].size
 
 
 def word_table(
@@ -99,13 +96,19 @@ def word_table(
     if not width:
         return None
     tokens = [token for sentence in sentences for token in sentence]
-    distinct, first, rows = np.unique(np.array(tokens, object).astype(str), return_index=True, return_inverse=True)
-    words = (rows + 1).astype(np.int32)
+    # Not np.unique, whose texts are all as wide as the longest token: gigabytes with one of 2,000 characters.
+    first_place: dict[str, int] = {}
+    for place, token in enumerate(tokens):
+        first_place.setdefault(token, place)
+    distinct = sorted(first_place)
+    first = np.array([first_place[word] for word in distinct], np.int64)
+    numbers = {word: number for number, word in enumerate(distinct, 1)}
+    words = np.fromiter((numbers[token] for token in tokens), np.int32, len(tokens))
     vectors = np.zeros((len(distinct) + 1, width), np.float32)
     if settings.word_vectors.startswith(TRAINED):
         return WordTable(words, vectors, True, f"{len(distinct):,} words, trained")
     path = Path(settings.word_vectors)
-    known = _look_up(path, {word: number for number, word in enumerate(distinct.tolist(), 1)}, vectors)
+    known = _look_up(path, numbers, vectors)
     share = float(np.isin(words, known).mean())
     coverage = f"{len(known):,} of {len(distinct):,} words ({share:.1%} of the tokens) are in {path.name}"
     missing = np.setdiff1d(np.arange(1, len(vectors)), known)
@@ -122,7 +125,7 @@ def word_table(
 def _look_up(path: Path, numbers: dict[str, int], vectors: np.ndarray) -> np.ndarray:
     """Fill in the vectors of the words that a file has; return their rows. The first of two equal words counts."""
     known = set()
-    for word, vector in _entries(path):
+    for word, vector in vectors_of(path):
         row = numbers.get(word)
         if row is not None and row not in known:
             vectors[row] = vector
@@ -138,58 +141,3 @@ def _mapped(token_vectors: np.ndarray, vectors: np.ndarray, known: np.ndarray, m
     x = x - x_mean
     weights = np.linalg.solve(x.T @ x + RIDGE * np.eye(x.shape[1]), x.T @ (y - y_mean))
     return (token_vectors[missing - 1] - x_mean) @ weights + y_mean
-
-
-def _checked(name: str) -> Path:
-    path = Path(name)
-    if not path.is_file():
-        raise UsageError(f"no word vectors at {path}: give a file, 'model' or 'trained:100'")
-    return path
-
-
-def _entries(path: Path) -> Iterator[tuple[str, np.ndarray]]:
-    """Yield words and their vectors, float32 [D]; a file whose name holds ".bin" is binary."""
-    with opened(path) as (_, stream):
-        yield from _binary(path, stream) if ".bin" in path.suffixes else _text(path, stream)
-
-
-def _text(path: Path, stream: BinaryIO) -> Iterator[tuple[str, np.ndarray]]:
-    """Read lines of a word and its numbers, with a first line of two numbers (word2vec, fastText) or without (GloVe).
-
-    A word may hold blanks, as in GloVe's 840B: the numbers are counted from the end.
-    """
-    width = 0
-    for number, line in enumerate(stream, 1):
-        parts = line.decode("utf-8", "replace").rstrip().split(" ")
-        if number == 1 and len(parts) == 2 and all(part.isdigit() for part in parts):
-            width = int(parts[1])
-            continue
-        width = width or len(parts) - 1
-        try:
-            vector = np.array(parts[-width:], np.float32)
-        except ValueError:
-            vector = np.empty(0)
-        if not 0 < width < len(parts) or vector.size != width or not np.isfinite(vector).all():
-            raise FormatError(f"{path}, line {number}: expected a word and {max(width, 1)} numbers")
-        yield " ".join(parts[:-width]), vector
-    if not width:
-        raise FormatError(f"{path} is empty")
-
-
-def _binary(path: Path, stream: BinaryIO) -> Iterator[tuple[str, np.ndarray]]:
-    """Read word2vec's binary format: a line with two numbers, then each word, a blank and float32 numbers."""
-    header = stream.readline(64)
-    if header.startswith(FASTTEXT_MAGIC):
-        raise FormatError(f"{path} is a fastText model: use the .vec file that fastText writes beside it")
-    parts = header.split()
-    if len(parts) != 2 or not all(part.isdigit() for part in parts):
-        raise FormatError(f"{path} does not begin with the two numbers of a word2vec binary file")
-    count, width = int(parts[0]), int(parts[1])
-    for number in range(1, count + 1):
-        word = bytearray()
-        while (letter := stream.read(1)) not in (b" ", b""):
-            word += letter
-        data = stream.read(4 * width)
-        if len(data) != 4 * width:
-            raise FormatError(f"{path} ends within word {number:,} of {count:,}")
-        yield word.decode("utf-8", "replace").lstrip("\n"), np.frombuffer(data, "<f4")

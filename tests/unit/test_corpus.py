@@ -118,14 +118,14 @@ def test_lines_come_decompressed_without_ends_and_without_a_byte_order_mark(tmp_
 def test_bytes_that_are_not_utf8_are_placed_by_line_and_column_in_characters(tmp_path, limit):
     path = tmp_path / "a.txt"
     path.write_bytes("gut\nüüü üüü üüü caf".encode() + b"\xe9 noir\n")
-    with pytest.raises(DataError, match=r"a\.txt, line 2, column 16: byte 0xe9 is not UTF-8.*iconv -f latin1 -t utf-8"):
+    with pytest.raises(DataError, match=r"a\.txt, line 2, column 16: byte 0xe9 is not UTF-8; guesses .*'café.*iconv"):
         list(lines(path, limit))
 
 
 def test_utf16_is_recognised(tmp_path):
     path = tmp_path / "a.txt"
     path.write_bytes("Text".encode("utf-16"))
-    with pytest.raises(DataError, match=r"line 1, column 1: .*iconv -f utf-16"):
+    with pytest.raises(DataError, match=r"is UTF-16 text.*iconv -f utf-16"):
         list(lines(path))
 
 
@@ -169,3 +169,33 @@ def test_a_single_line_file_is_read_in_bounded_memory(tmp_path):
     tracemalloc.stop()
     assert total == 40_000_000
     assert peak < 12_000_000  # most of it is xz's own window of 8 MiB
+
+
+@pytest.mark.parametrize("limit", [None, 12])
+@pytest.mark.parametrize("suffix", ["", *PACKERS])
+def test_lines_that_end_in_carriage_returns_alone_are_lines(tmp_path, suffix, limit):
+    path = tmp_path / f"a.txt{suffix}"
+    content = b"one two\rthree\r\rfour"
+    path.write_bytes(PACKERS[suffix](content) if suffix else content)
+    assert list(lines(path, limit)) == ["one two", "three", "", "four"]
+
+
+def test_a_carriage_return_inside_a_line_that_a_line_feed_ends_is_kept(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"one\rtwo\nthree\r\n")
+    assert list(lines(tmp_path / "a.txt")) == ["one\rtwo", "three"]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("gbk", "这是一个测试文件，内容不多，但应该够了。"),
+        ("cp1251", "Привет мир, это проверка"),
+        ("shift_jis", "日本語のテキストです"),
+        ("cp949", "안녕하세요 세계"),
+    ],
+)
+def test_the_guesses_at_an_encoding_hold_the_right_one_and_how_it_reads(tmp_path, encoding, text):
+    (tmp_path / "a.txt").write_bytes(f"fine line\n{text}\n".encode(encoding))
+    with pytest.raises(DataError, match="guesses at its encoding") as error:
+        list(lines(tmp_path / "a.txt"))
+    assert f"'{text[:12]}" in str(error.value) and "latin1" not in str(error.value)

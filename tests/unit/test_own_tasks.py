@@ -3,6 +3,8 @@
 import csv
 import json
 import random
+import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -92,7 +94,7 @@ def test_label_that_training_lacks_is_told(tmp_path, caplog):
     rows = [(*row, "train") for row in made_up(30, 2)] + [("new", "rare", "test"), (*made_up(1, 2)[0], "test")]
     loaded(table(tmp_path / "a.csv", rows, ("text", "label", "split")), Columns(split="split"))
     assert "1 labels are in no training row and cannot be predicted, e.g. 'rare'" in caplog.text
-    assert "1 test texts stand in train too" in caplog.text
+    assert "1 of 2 test rows have the tokens of a training row" in caplog.text
 
 
 def test_tokenised_text_is_split_at_blanks_alone(tmp_path):
@@ -118,7 +120,7 @@ GOOD = "".join(f"text {i},c{i % 2}\n" for i in range(9))
         ("a,x\nb,x\n", r"all 2 rows have the label 'x': there is nothing to learn"),
         ("a,x\nb,y\nc,z\n", r"each of the 3 rows has a label of its own in 'label'"),
         ("a,x\na,y\na,x\n", r"too few different texts \(1\) to hold out test and dev"),
-        ("", r"no row behind its header"),
+        ("", r"no row after its header"),
     ],
 )
 def test_bad_table_is_one_line_with_file_and_row(content, message, tmp_path):
@@ -133,7 +135,7 @@ def test_bad_table_is_one_line_with_file_and_row(content, message, tmp_path):
     ("name", "content", "columns", "message"),
     [
         ("a.csv", "text,lable\n", Columns(), r"no column 'label': did you mean 'lable'"),
-        ("a.csv", "text;label\n", Columns(), r"it is the only one: part the fields by commas"),
+        ("a.csv", "text:label\n", Columns(), r"it is the only one: separate the fields by commas"),
         ("a.xlsx", "", Columns(), r"its name should end in one of \.csv, \.tsv"),
         ("a.csv", "text,text,label\n", Columns(), r"two columns called 'text'"),
         ("a.csv", "", Columns(), r"is empty"),
@@ -173,6 +175,135 @@ def test_options_of_the_table_go_with_csv_alone(tmp_path):
 def test_head_that_does_not_take_a_task_is_refused_in_one_line(name, keys, message):
     with pytest.raises(UsageError, match=message):
         check_supported(find_task(name), Evaluate(**keys))
+
+
+def test_texts_that_differ_in_case_and_blanks_alone_are_in_one_split(tmp_path):
+    rows = [(f"word{i // 3} is here , now .", f"c{i // 3 % 2}") for i in range(90)]
+    rows = [((text, text.upper(), text.replace(" ", "  "))[i % 3], label) for i, (text, label) in enumerate(rows)]
+    _, splits = loaded(table(tmp_path / "a.csv", rows))
+    places = [{" ".join(e.tokens).lower() for e in part} for part in splits.parts().values()]
+    assert len(set.union(*places)) == sum(map(len, places)) == 30 and sum(splits.sizes.values()) == 90
+
+
+def test_texts_on_both_sides_of_named_files_and_contradictory_labels_are_counted(tmp_path, caplog):
+    table(tmp_path / "train.csv", made_up(40, 2))
+    table(tmp_path / "dev.csv", made_up(3, 2))
+    again = [(text.upper(), label) for text, label in made_up(3, 2)]
+    table(tmp_path / "test.csv", [*again[:2], (again[2][0], "c1"), ("new", "c0")])
+    loaded(tmp_path)
+    assert "3 of 4 test rows have the tokens of a training row" in caplog.text
+    assert "3 of 3 dev rows" in caplog.text
+    assert "1 texts have several labels" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("names", "sizes"),
+    [
+        (("reviews_2020_training.csv", "reviews_2020_valid.csv", "reviews_2020_testing.csv"), (40, 10, 10)),
+        (("MyTrain.csv", "MyValidation.csv", "MyTest.csv"), (40, 10, 10)),
+        (("a-train-00000-of-1.csv", "a.dev.csv", "a.test.csv"), (40, 10, 10)),
+        (("contest.csv", "trainer.csv", "devices.csv"), (48, 6, 6)),
+        (("one.csv", "two.csv", "three.test.csv"), (45, 5, 10)),
+    ],
+)
+def test_a_part_is_recognised_anywhere_in_a_name_and_each_file_is_reported(tmp_path, names, sizes, caplog):
+    caplog.set_level("INFO")
+    rows = made_up(60, 2)
+    for name, part in zip(names, (rows[:40], rows[40:50], rows[50:]), strict=True):
+        table(tmp_path / name, part)
+    _, splits = loaded(tmp_path)
+    assert tuple(splits.sizes.values()) == sizes
+    assert all(f"{tmp_path / name}: " in caplog.text for name in names)
+
+
+def test_a_name_of_two_parts_is_refused(tmp_path):
+    table(tmp_path / "train_test.csv", made_up(20, 2))
+    with pytest.raises(UsageError, match=r"train_test\.csv names several parts"):
+        loaded(tmp_path)
+
+
+@pytest.mark.parametrize("names", [("test.part1.csv", "test.part2.csv"), ("test.csv", "test.tsv")])
+def test_ids_of_several_files_of_one_part_are_distinct(tmp_path, names):
+    table(tmp_path / "train.csv", made_up(40, 2))
+    for name in names:
+        table(tmp_path / name, made_up(20, 2), delimiter="\t" if name.endswith("tsv") else ",")
+    _, splits = loaded(tmp_path)
+    assert len({example.id for example in splits.test}) == len(splits.test) == 40
+
+
+def test_a_task_with_an_id_twice_or_a_tab_in_a_label_is_refused_before_training(tmp_path):
+    task, splits = loaded(table(tmp_path / "a.csv", made_up(40, 2)))
+    twice = Splits(splits.train, splits.dev, [*splits.test, splits.test[0]], "twice")
+    with pytest.raises(DataError, match="2 examples of test have the id"):
+        replace(task, places=((task.places[0][0], lambda _: twice),)).load(None, tmp_path)
+    with pytest.raises(DataError, match="holds a tab"):
+        replace(task, labels=("a\tb", "c"))
+
+
+def test_spellings_of_one_number_are_one_class_and_codes_stay(tmp_path, caplog):
+    rows = [(text, ("1", "1.0", "1.50", "1.5", "007", "7", "x")[i % 7]) for i, (text, _) in enumerate(made_up(70, 2))]
+    task, _ = loaded(table(tmp_path / "a.csv", rows))
+    assert sorted(task.labels) == ["007", "1", "1.5", "7", "x"]
+    assert "'1', '1.0' are read as one class, '1'" in caplog.text
+    task, _ = loaded(table(tmp_path / "b.csv", [(text, f"{i % 2}.0") for i, (text, _) in enumerate(made_up(40, 2))]))
+    assert task.labels == ("0.0", "1.0")
+
+
+def test_a_second_text_column_makes_pairs(tmp_path, caplog):
+    caplog.set_level("INFO")
+    rows = [(text, f"again , {text}", label) for text, label in made_up(40, 2)]
+    path = table(tmp_path / "a.csv", rows, ("text", "other", "label"))
+    task, splits = loaded(path, Columns(second="other"))
+    assert "not read" not in caplog.text
+    loaded(path)
+    assert f"{path}: columns that are not read: 'other'" in caplog.text
+    assert task.kind == "pair" and all(example.second[:2] == ("again", ",") for example in every(splits))
+    path = table(tmp_path / "b.csv", [*rows, ("alone", "", "c1")], ("text", "other", "label"))
+    with pytest.raises(DataError, match=r"row 42.*column 'other' is empty"):
+        loaded(path, Columns(second="other"))
+
+
+CONLL = "".join(f"The DT O\nbank{i} NN B-ORG\nis VB O\n\n" for i in range(30))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "columns", "metric", "labels"),
+    [
+        ("a.conll", CONLL, Columns("1", tag="last"), "span_f1", ("B-ORG", "O")),
+        ("a.conll", "-DOCSTART- -X- O\n\n" + CONLL, Columns("1", tag="2"), "accuracy", ("DT", "NN", "VB")),
+        ("a.txt", CONLL.replace(" ", "\t").replace("\n", "\r\n"), Columns("1", tag="3"), "span_f1", ("B-ORG", "O")),
+        (
+            "a.conllu",
+            "".join(f"# id {i}\n1-2\tx\t_\n1\tThe\tDT\n2\tbank{i}\tNN\n2.1\ty\t_\n3\tis\tVB\n\n" for i in range(30)),
+            Columns("2", tag="3"),
+            "accuracy",
+            ("DT", "NN", "VB"),
+        ),
+    ],
+)
+def test_tags_are_read_from_the_columns_that_are_named(tmp_path, name, content, columns, metric, labels):
+    (tmp_path / name).write_text(content)
+    task, splits = loaded(tmp_path / name, columns)
+    assert (task.kind, task.metric, task.labels) == ("tagging", metric, labels)
+    assert splits.sizes == {"train": 24, "dev": 3, "test": 3}
+    assert all(len(example.tokens) == len(example.tags) == 3 for example in every(splits))
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "said"),
+    [
+        ("ฉันชอบภาพยนตร์เรื่องนี้มาก", "en", "looks Thai.*PyThaiNLP"),
+        ("ខ្ញុំចូលចិត្តភាពយន្តនេះ", "km", "looks Khmer"),
+        ("ဒီရုပ်ရှင်ကိုကြိုက်တယ်", "my", "looks Burmese"),
+        ("この映画がとても好きです", "ja", "looks Japanese"),
+        ("我很喜欢这部电影", "en", "looks Chinese.*zh.*text.language=zh"),
+        ("un café très noir", "fr", None),
+    ],
+)
+def test_text_without_blanks_between_words_is_reported(tmp_path, text, language, said, caplog):
+    rows = [(f"{text} {i}", f"c{i % 2}") for i in range(30)]
+    loaded(table(tmp_path / "a.csv", rows), text=Text(language=language, input="raw"))
+    assert re.search(said, caplog.text) if said else not caplog.text
 
 
 OWN = """

@@ -339,3 +339,10 @@ def wait_for(condition, seconds=30):
             return result
         time.sleep(0.05)
     raise AssertionError("nothing happened in time")
+
+
+@pytest.mark.parametrize("kind", ["auto", "raw", "tokenised"])
+def test_a_corpus_without_blanks_between_words_is_reported_unless_it_is_tokenised(tmp_path, caplog, kind):
+    (tmp_path / "a.txt").write_text("".join(f"ฉันชอบภาพยนตร์เรื่องนี้มาก {i}\n" for i in range(30)))
+    prepare([tmp_path / "a.txt"], None, Text(input=kind, processes=1), 0.1, tmp_path / "cache")
+    assert ("looks Thai" in caplog.text) == (kind != "tokenised")

@@ -1,6 +1,7 @@
 """Files of word vectors: every format gives the same table; what a file lacks is mapped or zeros, and said."""
 
 import struct
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -80,11 +81,11 @@ def test_trained_vectors_leave_words_unknown_that_train_lacks():
     ("name", "content", "message"),
     [
         ("v.txt", b"the 1 2\nbank 1\n", "line 2: expected a word and 2 numbers"),
-        ("v.txt", b"the 1 nan\n", "line 1: expected"),
+        ("v.txt", b"the 1 nan\n", "line 1: number 2 is nan; word vectors are finite"),
         ("v.txt", b"", "is empty"),
         ("v.bin", b"3 4\nthe " + bytes(16) + b"bank " + bytes(3), "ends within word 2 of 3"),
         ("v.bin", struct.pack("<ii", 793712314, 12), "is a fastText model: use the .vec"),
-        ("v.bin", b"hello", "does not begin with the two numbers"),
+        ("v.bin", b"hello", "line 1: expected a word and 1 numbers, found 0"),
     ],
 )
 def test_a_damaged_file_is_refused_in_one_line(tmp_path, name, content, message):
@@ -118,3 +119,12 @@ def test_a_trained_word_takes_one_step_of_adam_however_often_it_stands_in_a_batc
     step(np.zeros((1, 4, 3, 6), np.float16), np.array([4]), np.array([[1, 1, 1, 1]]), np.array([-1]), np.array([0]))
     moved = np.abs(classifier.table.numpy() - start).max(1)
     np.testing.assert_allclose(moved, [0, 0.01, 0], atol=1e-5)
+
+
+def test_one_long_token_among_many_takes_no_more_memory_than_its_length():
+    words = [f"w{number}" for number in range(20_000)] + ["x" * 2_000]
+    tracemalloc.start()
+    found = word_table(Evaluate(word_vectors="trained:2"), [words], None, 0)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(found.vectors) == 20_002 and peak < 20_000_000  # as texts of one width: 160 MB

@@ -69,6 +69,24 @@ def register(app: typer.Typer) -> None:
             str | None, typer.Option(help="Of csv data: accuracy (the default), macro_f1 or matthews.")
         ] = None,
         split_column: Annotated[str | None, typer.Option(help="Of csv data: train, dev or test a row.")] = None,
+        text2_column: Annotated[
+            str | None, typer.Option(help="Of csv data: the second text of a pair, for the heads linear, pair and bcn.")
+        ] = None,
+        tag_column: Annotated[
+            str | None,
+            typer.Option(
+                help="Read csv data as CoNLL files, a token per line: the number of the column of tags, or last; "
+                "--text-column is then the number of the column of tokens, default: 1."
+            ),
+        ] = None,
+        quotes: Annotated[
+            bool | None,
+            typer.Option(
+                "--quotes/--no-quotes",
+                help="Whether quotes around fields of csv data are not text; default: yes for commas, for tabs only if "
+                "that works out for the whole file.",
+            ),
+        ] = None,
     ) -> Report:
         """Train classifiers on the layers of a model, score them, and compare representations of the words.
 
@@ -95,7 +113,8 @@ def register(app: typer.Typer) -> None:
 
         check_layout(layout)
         fractions = fractions_of(train_fraction)
-        chosen = chosen_tasks(task, Columns.given(text_column, label_column, split_column), settings, metric)
+        columns = Columns.given(text_column, label_column, split_column, text2_column, tag_column, quotes)
+        chosen = chosen_tasks(task, columns, settings, metric)
         for one in chosen:
             check_supported(one, settings.evaluate)
         if (model is None) == (embeddings is None):

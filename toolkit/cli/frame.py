@@ -4,6 +4,7 @@ import functools
 import inspect
 import json
 import logging
+import os
 import signal
 import sys
 import traceback
@@ -14,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from toolkit.errors import ToolkitError
+from toolkit.errors import ToolkitError, UsageError
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,12 @@ def command(app: typer.Typer, name: str, examples: tuple[str, str]) -> Callable[
         def shell(**arguments: Any) -> None:
             values = {key: arguments.pop(key) for key, *_ in COMMON}
             session = Session(values["config"], values["assign"] or [])
-            with_boundary(lambda: _print(function(session, **arguments), values["json_output"]), values["debug"])
+
+            def work() -> None:
+                _check_words([*arguments.values(), *values.values()])
+                _print(function(session, **arguments), values["json_output"])
+
+            with_boundary(work, values["debug"])
 
         parameters = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in own]
         shell.__signature__ = inspect.Signature(parameters + common)
@@ -99,6 +105,15 @@ def command(app: typer.Typer, name: str, examples: tuple[str, str]) -> Callable[
 
 
 EXAMPLES: list[str] = []
+
+
+def _check_words(values: Sequence[Any]) -> None:
+    """Refuse words of the command line whose bytes are not UTF-8: no run, report or message could hold them."""
+    for value in values:
+        for word in value if isinstance(value, list | tuple) else [value]:
+            shown = os.fsencode(str(word)).decode("utf-8", "backslashreplace")
+            if shown != str(word):
+                raise UsageError(f"the bytes of {shown} are not UTF-8: rename the file, or set a UTF-8 locale")
 
 
 def with_boundary(work: Callable[[], None], debug: bool) -> None:

@@ -4,6 +4,7 @@ import bz2
 import difflib
 import glob
 import gzip
+import io
 import logging
 import lzma
 import os
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from toolkit.errors import DataError, UsageError
+from toolkit.text.encoding import advice
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +31,7 @@ NOTES = {
 ARCHIVES = (".zip", ".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz", ".7z")
 BOM = b"\xef\xbb\xbf"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")  # byte order marks of the other encoding that is common
+SAMPLED = 1 << 16  # bytes that show how lines end, or from which an encoding is guessed
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,7 @@ def resolve(patterns: Sequence[str | Path]) -> list[Path]:
         if not pattern.strip(" '\""):
             raise UsageError("an empty text names no corpus: give files, folders or globs")
         for file in _matches(pattern):
+            check_name(file)
             if file.name.lower().endswith(ARCHIVES):
                 raise UsageError(f"{file} is an archive: unpack it and name the folder")
             files.setdefault(file.resolve(), file)
@@ -91,7 +95,8 @@ def split_roles(files: Sequence[Path]) -> Roles:
 def lines(path: Path, limit: int | None = None) -> Iterator[str]:
     """Stream a file's lines, blank ones too, without their ends; `.gz`, `.bz2` and `.xz` are decompressed.
 
-    A byte order mark at the start is dropped.
+    A byte order mark at the start is dropped. Lines end in a line feed, with or without a carriage return; where the
+    beginning of a file has carriage returns alone, as old Macs write them, these end the lines.
 
     Args:
         path: the file.
@@ -123,7 +128,12 @@ def decoded(stream: BinaryIO, path: Path, limit: int | None) -> Iterator[str]:
     number = column = 1
     for piece, whole in pieces(stream, path, limit):
         first = number == column == 1
-        text = _decode(piece[len(BOM) :] if first and piece.startswith(BOM) else piece, path, number, column)
+        piece = piece.removeprefix(BOM) if first else piece
+        try:
+            text = piece.decode("utf-8")
+        except UnicodeDecodeError as error:
+            following = stream.read(SAMPLED) if len(piece) < SAMPLED else b""
+            raise _not_utf8(path, number, column, piece, error.start, following) from None
         yield text.rstrip("\r\n") if whole else text
         number, column = (number + 1, 1) if whole else (number, column + len(text))
 
@@ -136,16 +146,37 @@ def pieces(stream: BinaryIO, path: Path, limit: int | None) -> Iterator[tuple[by
     Raises:
         DataError: the compressed data is damaged or ends too early; `path` is for the message.
     """
-    carried = b""
+    carried = _read(stream, path, min(SAMPLED, limit or SAMPLED))
+    if b"\r" in carried[:-1] and not carried.endswith(b"\n"):
+        logger.info("%s: its lines end in carriage returns alone; read so", path)
+        stream, carried = io.BufferedReader(Chained(carried, stream, b"\r", b"\n")), b""
     while True:
         room = -1 if limit is None else limit - len(carried)
-        piece = carried + _read(stream, path, room)
+        piece = carried if carried.endswith(b"\n") else carried + _read(stream, path, room)
         if not piece:
             return
         whole = piece.endswith(b"\n") or limit is None or len(piece) < limit
         cut = len(piece) if whole else _cut(piece)
         carried = piece[cut:]
         yield piece[:cut], whole
+
+
+class Chained(io.RawIOBase):
+    """The bytes of `head`, which have been read already, then those of a stream, each byte `old` as `new`."""
+
+    def __init__(self, head: bytes, stream: BinaryIO, old: bytes = b"", new: bytes = b"") -> None:
+        self.head, self.stream, self.table = head, stream, bytes.maketrans(old, new)
+
+    def readable(self) -> bool:
+        """Return that it can be read."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:
+        """Fill the buffer; 0 at the end."""
+        block = self.head[: len(buffer)] or self.stream.read(len(buffer))
+        self.head = self.head[len(block) :]
+        buffer[: len(block)] = block.translate(self.table)
+        return len(block)
 
 
 def _read(stream: BinaryIO, path: Path, size: int) -> bytes:
@@ -169,16 +200,14 @@ def _cut(piece: bytes) -> int:
     return end - 1 if piece[end - 1] >= 0xC0 else len(piece)
 
 
-def _decode(piece: bytes, path: Path, number: int, column: int) -> str:
-    try:
-        return piece.decode("utf-8")
-    except UnicodeDecodeError as error:
-        column += len(piece[: error.start].decode("utf-8"))
-        source = "utf-16" if number == column == 1 and piece[:2] in UTF16 else "latin1"
-        raise DataError(
-            f"{path}, line {number}, column {column}: byte 0x{piece[error.start]:02x} is not UTF-8; "
-            f"convert the file, e.g. iconv -f {source} -t utf-8"
-        ) from None
+def _not_utf8(path: Path, number: int, column: int, piece: bytes, at: int, following: bytes) -> DataError:
+    """Return the error for the byte at `at` of a piece of a line that begins at `column`; `following` is a sample."""
+    if number == column == 1 and piece.startswith(UTF16):
+        return DataError(f"{path} is UTF-16 text, not UTF-8; convert the file: iconv -f utf-16 -t utf-8")
+    column += len(piece[:at].decode("utf-8"))
+    byte = f"{path}, line {number}, column {column}: byte 0x{piece[at]:02x} is not UTF-8"
+    start = max(0, at - SAMPLED // 2)
+    return DataError(f"{byte}; {advice((piece + following)[start : at + SAMPLED], at - start)}")
 
 
 def _matches(pattern: str) -> list[Path]:
@@ -222,6 +251,19 @@ def _is_note(file: Path) -> bool:
     if note:
         logger.info("%s is left out: it describes the corpus", file)
     return note
+
+
+def check_name(path: Path) -> None:
+    """Refuse a path that no record could hold.
+
+    Raises:
+        UsageError: its bytes are not UTF-8.
+    """
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        shown = os.fsencode(path).decode("utf-8", "backslashreplace")
+        raise UsageError(f"the name of {shown} is not UTF-8: rename it, so that runs can record it") from None
 
 
 def near(path: Path) -> str:

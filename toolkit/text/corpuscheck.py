@@ -35,7 +35,7 @@ KINDS = {
     "nothing": Kind("error", "no tokens at all", "name files that hold text"),
     "damaged": Kind("error", "damaged files", "fetch them again"),
     "empty": Kind("warning", "files without a token", "leave them out"),
-    "encoding": Kind("error", "bytes that are not UTF-8", "convert the files, e.g. iconv -f latin1 -t utf-8"),
+    "encoding": Kind("error", "bytes that are not UTF-8", "convert the files from their encoding, with iconv"),
     "mojibake": Kind("warning", "text decoded wrongly", "decode it anew as UTF-8 from its source"),
     "replacement": Kind("warning", "replacement characters", "decode the text anew from its source: letters are lost"),
     "control": Kind("warning", "control characters", "tokenising takes them for blanks; see what they stood for"),

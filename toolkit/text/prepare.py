@@ -14,6 +14,7 @@ from toolkit.files import atomic_folder, fingerprint, sha256
 from toolkit.progress import Progress
 from toolkit.text import corpus, workers
 from toolkit.text.prepared import FORMAT, Merger, Prepared, TokenStream, open_prepared
+from toolkit.text.segmentation import unsegmented
 from toolkit.text.tokenize import InputKind, agreed, detect_input, method
 from toolkit.text.workers import LINE_LIMIT, SPLITS, Recipe, Source
 
@@ -110,15 +111,19 @@ def _sources(patterns: Sequence, valid_patterns: Sequence | None, settings: conf
 
 
 def _kinds(files: Sequence[Path], settings: config.Text) -> list[InputKind]:
-    if settings.input != "auto":
-        return [settings.input] * len(files)
+    if settings.input == "tokenised":
+        return ["tokenised"] * len(files)
     found = []
     for file in files:
         lines = (line for line in corpus.lines(file, LINE_LIMIT["raw"]) if line.strip())
-        found.append(detect_input(itertools.islice(lines, SAMPLE)))
+        sample = list(itertools.islice(lines, SAMPLE))
+        found.append(detect_input(sample) if settings.input == "auto" else "raw")
+        if found[-1] != "tokenised" and (warning := unsegmented(sample, settings.language)):
+            logger.warning("%s: %s", file, warning)
     kinds = agreed(found)
-    for kind in sorted(set(kinds)):
-        logger.info("%d of %d files are %s text (text.input = auto)", kinds.count(kind), len(kinds), kind)
+    if settings.input == "auto":
+        for kind in sorted(set(kinds)):
+            logger.info("%d of %d files are %s text (text.input = auto)", kinds.count(kind), len(kinds), kind)
     return kinds
 
 

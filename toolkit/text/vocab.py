@@ -9,6 +9,8 @@ import numpy as np
 
 from toolkit.errors import FormatError, UsageError
 from toolkit.files import write_text
+from toolkit.text.corpus import SAMPLED
+from toolkit.text.encoding import advice
 
 BOS, EOS, UNK = "<S>", "</S>", "<UNK>"
 SPECIALS = (BOS, EOS, UNK)
@@ -45,7 +47,10 @@ def numbered_words(data: bytes, where: str) -> Iterator[tuple[int, str]]:
         text = (gzip.decompress(data) if where.endswith(".gz") else data).decode("utf-8")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
-        raise FormatError(f"{where}, line {line}: byte 0x{error.object[error.start]:02x} is not UTF-8") from None
+        byte = f"{where}, line {line}: byte 0x{error.object[error.start]:02x} is not UTF-8"
+        start = max(0, error.start - SAMPLED // 2)
+        guesses = advice(error.object[start : start + SAMPLED], error.start - start)
+        raise FormatError(f"{byte}; {guesses}") from None
     except (OSError, EOFError, zlib.error) as error:
         raise FormatError(f"{where} is damaged ({error})") from None
     for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):

@@ -21,7 +21,7 @@ from toolkit.text.vocabbuild import counts_of
 
 KINDS = {
     "kind": Kind("error", "not a vocabulary", "a vocabulary is UTF-8 text, one word a line"),
-    "encoding": Kind("error", "bytes that are not UTF-8", "convert the file, e.g. iconv -f latin1 -t utf-8"),
+    "encoding": Kind("error", "bytes that are not UTF-8", "convert the file from its encoding, with iconv"),
     "bom": Kind("error", "byte order mark", "save the file as UTF-8 without it: it becomes part of the first word"),
     "special": Kind("error", "missing special tokens", "put <S>, </S> and <UNK> on the first three lines"),
     "blank line": Kind("error", "blank lines", "delete them: a vocabulary has one word a line"),
