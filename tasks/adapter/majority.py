@@ -8,14 +8,15 @@ from toolkit.metrics import METRICS
 
 
 def majority_of(splits: Splits, metric: str) -> dict[str, Any]:
-    """Return the most frequent label of train, its share of test, and what answering it always scores on test.
+    """Return the most frequent label (or tag) of train, its share of test, and what answering it always scores on test.
 
     Args:
-        splits: labelled sentences in train, dev and test.
+        splits: labelled sentences, or sentences of tagged tokens, in train, dev and test.
         metric: a name of `toolkit.metrics.METRICS`.
     """
-    counts = Counter(example.label for example in splits.train)
+    counts = Counter(label for example in splits.train for label in example.tags or (example.label,))
     label = min(counts, key=lambda one: (-counts[one], one))
-    gold = [example.label for example in splits.test]
-    accuracy, score = (float(METRICS[name].values(gold, [[label] * len(gold)])[0]) for name in ("accuracy", metric))
+    gold = ["\t".join(example.tags) or example.label for example in splits.test]
+    answers = ["\t".join([label] * len(example.tags)) or label for example in splits.test]
+    accuracy, score = (float(METRICS[name].values(gold, [answers])[0]) for name in ("accuracy", metric))
     return {"label": label, "rate": accuracy, "score": score}

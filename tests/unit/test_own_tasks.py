@@ -397,3 +397,10 @@ def test_own_data_has_the_metric_that_was_asked_for_and_its_majority(tmp_path):
     assert found["score"] == pytest.approx(
         f1_score([e.label for e in splits.test], ["ham"] * len(splits.test), average="macro")
     )
+
+
+def test_the_majority_of_tagged_tokens_is_a_tag():
+    train = [Example("a", ("the", "cat"), tags=("DET", "NOUN")), Example("b", ("dogs",), tags=("NOUN",))]
+    test = [Example("c", ("a", "dog", "runs"), tags=("DET", "NOUN", "VERB"))]
+    found = majority_of(Splits(train, train, test, "made up"), "accuracy")
+    assert found == {"label": "NOUN", "rate": pytest.approx(1 / 3), "score": pytest.approx(1 / 3)}
