@@ -15,7 +15,7 @@ from tasks.adapter.supported import check_supported
 from tasks.catalogue import catalogue
 from tasks.own_data import Columns, chosen_tasks, own_task
 from tasks.registry import all_tasks, discover, find_task
-from tasks.task import Splits, Task
+from tasks.task import Example, Splits, Task
 from toolkit.config import Evaluate, Settings, Text
 from toolkit.errors import DataError, ToolkitError, UsageError
 
@@ -309,7 +309,7 @@ def test_text_without_blanks_between_words_is_reported(tmp_path, text, language,
 OWN = """
 from tasks.data import Folder
 from tasks.reading import label_first
-from tasks.task import Splits, Task
+from tasks.task import Example, Splits, Task
 
 def read(folder):
     return Splits(*(label_first(folder / p, {"0": "no", "1": "yes"}, p) for p in ("train", "dev", "test")), "mine")
