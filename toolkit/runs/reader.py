@@ -3,7 +3,6 @@
 import json
 import shutil
 import socket
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -15,14 +14,15 @@ from pydantic import TypeAdapter, ValidationError
 
 from toolkit.config import flatten
 from toolkit.errors import FormatError, UsageError
-from toolkit.files import read_json
+from toolkit.files import read_json, read_toml
 from toolkit.process import is_alive
 from toolkit.runs import schema
 from toolkit.runs.notes import Notes, read_notes
-from toolkit.runs.schema import Manifest, Metric
+from toolkit.runs.schema import Manifest, Metric, Mix
 
 MANIFEST = TypeAdapter(Manifest)
 METRICS = TypeAdapter(list[Metric])
+MIXES = TypeAdapter(list[Mix])
 METRIC_COLUMNS = {
     "name": "str",
     "split": "str",
@@ -32,6 +32,7 @@ METRIC_COLUMNS = {
     "seconds": "float64",
     "kind": "str",
 }
+TEXT_COLUMNS = ("example_id", "split", "gold", "predicted")
 SILENCE_SECONDS = 60.0  # the shortest silence that makes a living process "stalled"
 SILENT_BEATS = 5
 
@@ -167,12 +168,27 @@ def load_run(folder: Path) -> Run:
             documents[name] = {}
     settings: dict[str, Any] = {}
     try:
-        settings = flatten(tomllib.loads((folder / schema.CONFIG).read_text(encoding="utf-8")))
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, AttributeError) as error:
-        problems.append(f"{schema.CONFIG} cannot be read ({error})")
+        settings = read_settings(folder)
+    except (FormatError, OSError) as error:
+        problems.append(_short(error, folder))
     return Run(
         replace(summary, problem="; ".join(problems)), documents[schema.MANIFEST], settings, documents[schema.RESULTS]
     )
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Return the settings of a run by dotted key, as they are in its config.toml.
+
+    Raises:
+        FormatError: config.toml is missing or damaged, or holds values that no setting has.
+    """
+    path = folder / schema.CONFIG
+    try:
+        settings = flatten(read_toml(path))
+        json.dumps(settings, allow_nan=False)
+    except (AttributeError, RecursionError, TypeError, ValueError) as error:
+        raise FormatError(f"{path} holds no settings of a run ({error})") from None
+    return settings
 
 
 def summarise(folder: Path) -> RunSummary:
@@ -233,17 +249,13 @@ def derived_status(manifest: Mapping[str, Any], now: datetime, host: str) -> str
 
 
 def read_metrics(folder: Path) -> pd.DataFrame:
-    """Return metrics.jsonl with the columns name, split, value, step, tokens, seconds, kind; empty when not there.
+    """Return metrics.jsonl with the columns name, split, value, step, tokens, seconds, kind; empty without a file.
 
     Lines that are not whole are left out: the last one may be half-written. Absent numbers are not-a-number, an absent
     kind is "".
     """
     rows = []
-    try:
-        text = (folder / schema.METRICS).read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        text = ""
-    for line in text.splitlines():
+    for line in _lines(folder / schema.METRICS):
         row = _metric_line(line)
         if row is not None:
             rows.append(row)
@@ -262,14 +274,20 @@ def read_predictions(folder: Path, columns: Sequence[str] | None = None) -> pd.D
     """
     path = folder / schema.PREDICTIONS
     try:
+        if path.is_dir():  # pandas would read all files in it
+            raise FormatError(f"{path} is a folder, expected a Parquet file")
         frame = pd.read_parquet(path, columns=None if columns is None else list(columns))
     except FileNotFoundError:
         raise FormatError(f"{folder.name} keeps no predictions ({schema.PREDICTIONS} is missing)") from None
     except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
         raise FormatError(f"{path} is not a readable Parquet file ({error})") from None
-    missing = {"example_id", "split", "gold", "predicted"} - set(frame.columns)
+    missing = set(TEXT_COLUMNS) - set(frame.columns)
     if missing:
         raise FormatError(f"{path} lacks the columns {', '.join(sorted(missing))}")
+    for column in TEXT_COLUMNS:
+        kind = pd.api.types.infer_dtype(frame[column], skipna=False)
+        if kind not in ("string", "empty"):
+            raise FormatError(f"{path}: the column {column} holds values of the type {kind}, expected text")
     return frame
 
 
@@ -283,20 +301,13 @@ def read_layers(folder: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     history = read_json(path)
-    if not isinstance(history, list) or not all(
-        isinstance(entry, dict) and isinstance(entry.get("weights"), list) for entry in history
-    ):
-        raise FormatError(f"{path} is not a list of mixes with weights")
+    _checked(MIXES, history, str(path))
     return history
 
 
 def log_tail(folder: Path, lines: int = 200) -> str:
     """Return the last lines of log.txt, "" when there is none."""
-    try:
-        text = (folder / schema.LOG).read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return ""
-    return "\n".join(text.splitlines()[-lines:])
+    return "\n".join(_lines(folder / schema.LOG)[-lines:])
 
 
 def remove_run(summary: RunSummary) -> None:
@@ -321,8 +332,9 @@ def _manifest(folder: Path) -> Manifest:
             "update the toolkit"
         )
     manifest = _checked(MANIFEST, document, schema.MANIFEST)
-    for key in ("started", "heartbeat"):
-        _time(manifest[key])
+    for key in ("started", "heartbeat", "ended"):
+        if manifest[key] is not None:
+            _time(manifest[key])
     return manifest
 
 
@@ -347,7 +359,9 @@ def _time(text: str) -> datetime:
         time = datetime.fromisoformat(text)
     except ValueError:
         raise FormatError(f"{schema.MANIFEST}: {text!r} is not an ISO 8601 time") from None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
+    if not 1970 <= time.year < 2200:
+        raise FormatError(f"{schema.MANIFEST}: {text!r} is not the time of a run")
+    return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def _metric_line(line: str) -> dict[str, Any] | None:
@@ -357,9 +371,17 @@ def _metric_line(line: str) -> dict[str, Any] | None:
         clean["value"] = float(row["value"])  # "nan" and "inf" are written as texts
         for key in ("step", "tokens", "seconds"):
             clean[key] = float("nan") if clean[key] is None else float(clean[key])
-    except (json.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError):
         return None
-    return clean if isinstance(clean["name"], str) and isinstance(clean["split"], str) else None
+    return clean if all(isinstance(clean[key], str) for key in ("name", "split", "kind")) else None
+
+
+def _lines(path: Path) -> list[str]:
+    """Return the lines of a file that is only ever appended to; none where there is no such file."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except (FileNotFoundError, IsADirectoryError):
+        return []
 
 
 def _short(error: Exception, folder: Path) -> str:
