@@ -180,7 +180,7 @@ def test_no_text_leads_out_of_the_store(tmp_path: Path, text: str) -> None:
         read_run(tmp_path / "store", text)
 
 
-def test_runs_are_found_by_name_end_and_group(tmp_path: Path) -> None:
+def test_runs_are_found_by_id_its_beginning_name_and_group(tmp_path: Path) -> None:
     full_store(tmp_path)
     assert find_run(tmp_path, "sst2-none-s2").seed == 2
     assert find_run(tmp_path, "wiki-small").kind == "pretrain"
@@ -189,8 +189,20 @@ def test_runs_are_found_by_name_end_and_group(tmp_path: Path) -> None:
         find_run(tmp_path, "sst2-none")
     with pytest.raises(UsageError, match=r"near names: .*wiki-small"):
         find_run(tmp_path, "wiki-smal1")
-    with pytest.raises(UsageError, match="more than one experiment"):
+    newest = list_runs(tmp_path)[0]
+    assert find_run(tmp_path, newest.id[:15]) == newest
+    with pytest.raises(UsageError, match="fits"):
+        find_run(tmp_path, newest.id[:4])
+    with pytest.raises(UsageError, match=r"these contain it.*sst2-none-s2"):
         find_runs(tmp_path, "sst2")
+
+
+@pytest.mark.parametrize("text", ["bank1", "ank10", "-bank10", "0"])
+def test_a_part_of_a_name_names_no_run(tmp_path: Path, text: str) -> None:
+    folder = evaluate_run(tmp_path, "bank10", n=20)
+    with pytest.raises(UsageError, match=folder.name):
+        find_run(tmp_path, text)
+    assert find_run(tmp_path, "bank10-s1").folder == folder
 
 
 def test_notes_are_cleaned_and_archiving_keeps_them(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import pkgutil
 import typer
 
 import toolkit.cli
+from toolkit.cli.frame import survive_any_terminal
 
 FRAME = {"main", "frame"}
 
@@ -25,6 +26,7 @@ for _, _name, _ in sorted(pkgutil.iter_modules(toolkit.cli.__path__), key=lambda
 
 def main() -> None:
     """Run the command line."""
+    survive_any_terminal()
     app()
 
 

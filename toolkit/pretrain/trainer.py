@@ -229,6 +229,7 @@ class Trainer:
         )
 
     def _save(self, run: RunWriter) -> None:
+        run.require_mine()
         self.standing.schedule.renew(self.step, self.standing.seconds)
         checkpoint.save(run.folder, self.graph, self.standing.progress(self.step))
 

@@ -1,7 +1,6 @@
 """Reading run folders: half-written, damaged and foreign ones come back with their problem, never as an exception."""
 
 import json
-import shutil
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,9 +13,10 @@ from pydantic import TypeAdapter, ValidationError
 
 from toolkit.config import flatten
 from toolkit.errors import FormatError, UsageError
-from toolkit.files import read_json, read_toml
+from toolkit.files import read_json, read_toml, remove_folder
 from toolkit.process import is_alive
 from toolkit.runs import schema
+from toolkit.runs.lock import RunLock
 from toolkit.runs.notes import Notes, read_notes
 from toolkit.runs.schema import Manifest, Metric, Mix
 
@@ -35,6 +35,12 @@ METRIC_COLUMNS = {
 TEXT_COLUMNS = ("example_id", "split", "gold", "predicted")
 SILENCE_SECONDS = 60.0  # the shortest silence that makes a living process "stalled"
 SILENT_BEATS = 5
+GONE_SECONDS = (
+    3600.0  # the silence after which a run of another host counts as crashed: its process cannot be looked up
+)
+
+
+UNITS = ((86_400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"))
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,7 @@ class RunSummary:
         progress, seconds_left: of a running one, where the run says so.
         metrics: the scores of results.json; empty until written.
         notes: tags, note, archived.
+        whereabouts: what is known of the process of a run that has not ended, in words.
     """
 
     id: str
@@ -70,6 +77,7 @@ class RunSummary:
     model_fingerprint: str | None = None
     metrics: tuple[Metric, ...] = ()
     notes: Notes = field(default_factory=Notes)
+    whereabouts: str = ""
 
     @property
     def alive(self) -> bool:
@@ -213,10 +221,11 @@ def summarise(folder: Path) -> RunSummary:
         except (FormatError, OSError) as error:
             problems.append(_short(error, folder))
     task = manifest["extra"].get("task")
+    now, host = datetime.now(UTC), socket.gethostname()
     return RunSummary(
         id=folder.name,
         folder=folder,
-        status=derived_status(manifest, datetime.now(UTC), socket.gethostname()),
+        status=derived_status(manifest, now, host),
         problem="; ".join(problems),
         kind=manifest["kind"],
         name=manifest["name"],
@@ -230,22 +239,39 @@ def summarise(folder: Path) -> RunSummary:
         model_fingerprint=manifest["model_fingerprint"],
         metrics=tuple(metrics),
         notes=notes,
+        whereabouts=_whereabouts(manifest, now, host),
     )
 
 
 def derived_status(manifest: Mapping[str, Any], now: datetime, host: str) -> str:
-    """Return the status that a reader can stand by.
+    """Return the status of a run as far as it can be known here.
 
-    A "running" is "crashed" when its process is gone from this host, "stalled" when it was silent for five of its own
-    heartbeats (60 s at least), here or on another host.
+    A "running" is "crashed" when its process is gone from this host, or when another host has been silent for an hour;
+    "stalled" when it was silent for five of its own heartbeats (60 s at least), here or on another host.
     """
     if manifest["status"] != schema.RUNNING:
         return manifest["status"]
-    if manifest["host"] == host and not is_alive(manifest["pid"], manifest["process_started"]):
+    here = manifest["host"] == host
+    if here and not is_alive(manifest["pid"], manifest["process_started"]):
         return schema.CRASHED
     silence = (now - _time(manifest["heartbeat"])).total_seconds()
     limit = max(SILENCE_SECONDS, SILENT_BEATS * manifest["heartbeat_seconds"])
+    if not here and silence > max(GONE_SECONDS, limit):
+        return schema.CRASHED
     return schema.STALLED if silence > limit else schema.RUNNING
+
+
+def _whereabouts(manifest: Mapping[str, Any], now: datetime, host: str) -> str:
+    """Say what is known of the process of a run that has not ended; "" for one that has."""
+    if manifest["status"] != schema.RUNNING:
+        return ""
+    seconds = max((now - _time(manifest["heartbeat"])).total_seconds(), 0.0)
+    ago = next(f"{seconds / size:.0f} {unit}" for size, unit in UNITS if seconds >= 2 * size or size == 1)
+    process = f"process {manifest['pid']} on {manifest['host']}"
+    if manifest["host"] != host:
+        return f"last sign of life {ago} ago from {process}, which cannot be looked up from {host}"
+    there = "is running" if is_alive(manifest["pid"], manifest["process_started"]) else "is gone"
+    return f"last sign of life {ago} ago, {process} {there}"
 
 
 def read_metrics(folder: Path) -> pd.DataFrame:
@@ -310,17 +336,25 @@ def log_tail(folder: Path, lines: int = 200) -> str:
     return "\n".join(_lines(folder / schema.LOG)[-lines:])
 
 
-def remove_run(summary: RunSummary) -> None:
+def remove_run(summary: RunSummary, force: bool = False) -> None:
     """Delete a run folder for good.
+
+    Args:
+        summary: of the run.
+        force: even if a process may still be writing it; that process then stops at its next write.
 
     Raises:
         UsageError: a process may still be writing it.
     """
-    if summary.alive:
-        raise UsageError(f"run {summary.id} is {summary.status}: stop it first (process still there), then remove it")
-    hidden = summary.folder.with_name(f".removing-{summary.id}")
-    summary.folder.rename(hidden)  # gone from every list at once, even when the deletion is interrupted
-    shutil.rmtree(hidden)
+    if summary.alive and not force:
+        raise UsageError(
+            f"run {summary.id} is {summary.status} ({summary.whereabouts}): stop it first, or remove it with --force"
+        )
+    lock = RunLock(summary.folder, force)
+    try:
+        remove_folder(summary.folder)
+    finally:
+        lock.release()
 
 
 def _manifest(folder: Path) -> Manifest:
