@@ -28,7 +28,10 @@ DAY = 86_400.0
 DEEPEST_DOCUMENT = 100  # levels of a JSON document
 LARGEST_DOCUMENT = 64_000_000  # bytes of a JSON or TOML file
 # .NAME.tmp-HOST-PID… is not finished yet, .NAME.old-HOST-PID is being replaced; the host as 8 hexadecimal digits.
-_TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<kind>tmp|old)-(?:(?P<host>[0-9a-f]{8})-(?P<pid>\d+)(?:-.*)?|.*)")
+# .removing-NAME was being deleted by version 0.1, which left no owner.
+_TEMPORARY = re.compile(
+    r"\.(?P<name>.+)\.(?P<kind>tmp|old)-(?:(?P<host>[0-9a-f]{8})-(?P<pid>\d+)(?:-.*)?|.*)|\.removing-.+"
+)
 
 
 @contextmanager
@@ -119,7 +122,7 @@ def remove_folder(path: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what processes that were killed left behind in the middle of `atomic_path` or `atomic_folder`.
+    """Remove what processes left when they were killed in `atomic_path`, `atomic_folder` or `remove_folder`.
 
     Left alone is what a living process of this host owns, and what another host may own until it is a day old. A
     folder whose replacement was cut short between its two steps is put back.
@@ -128,8 +131,7 @@ def sweep(folder: Path) -> None:
         match = _TEMPORARY.fullmatch(path.name)
         if not match or path.is_symlink() or not _is_stale(path, match["host"], match["pid"]):
             continue
-        final = folder / match["name"]
-        if match["kind"] == "old" and not final.exists():
+        if match["kind"] == "old" and not (final := folder / match["name"]).exists():
             logger.warning("%s is put back: a process was killed while it replaced it", final)
             path.rename(final)
             continue

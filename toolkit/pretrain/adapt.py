@@ -153,16 +153,16 @@ def resume(store: Path, run_text: str, limits: Mapping[str, Any], force: bool = 
         UsageError, DataError, FormatError: as `pretrain.resume`; a text of `also` is missing or has changed.
     """
     refuse_cluster("toolkit adapt")
-    lock = RunLock(find_run(store, run_text).folder, force)
-    run, trainer, settings = reopen(store, run_text, limits, adapted=True, running=force)
-    origin = run.manifest["extra"][ADAPTED]
-    for text in origin["also"]:
-        check_text(Path(text["file"]))
-        if sha256(Path(text["file"])) != text["sha256"]:
-            raise DataError(f"{text['file']} has changed since {run.summary.id} began: its figures do not compare")
-    trainer.origin = _card(origin)
-    with RunWriter.resume(run.summary.folder, settings, trainer.step, lock) as writer:
-        return _finished(writer, trainer, settings, origin)
+    with RunLock(find_run(store, run_text).folder, force) as lock:
+        run, trainer, settings = reopen(store, run_text, limits, adapted=True, running=force)
+        origin = run.manifest["extra"][ADAPTED]
+        for text in origin["also"]:
+            check_text(Path(text["file"]))
+            if sha256(Path(text["file"])) != text["sha256"]:
+                raise DataError(f"{text['file']} has changed since {run.summary.id} began: its figures do not compare")
+        trainer.origin = _card(origin)
+        with RunWriter.resume(run.summary.folder, settings, trainer.step, lock) as writer:
+            return _finished(writer, trainer, settings, origin)
 
 
 def settings_for(parent: Model, resolved: Resolved) -> Settings:

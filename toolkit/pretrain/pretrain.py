@@ -3,6 +3,7 @@
 import logging
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal
 
@@ -102,18 +103,19 @@ def resume(store: Path, run_text: str, limits: Mapping[str, Any], force: bool = 
         FormatError: there is no sound checkpoint.
     """
     replicas = choose()
-    with replicas.watching(lambda: "no step has been taken: start all workers again"):
-        folder = find_run(store, run_text).folder
-        lock = RunLock(folder, force) if replicas.chief else None
-        _, trainer, settings = reopen(store, run_text, limits, replicas=replicas, running=force)
-        step = trainer.step
-        replicas.everyone(None)  # all have read the run before the chief marks it as running
-        change = _change_of_schedule(folder, trainer, limits)
-    with RunWriter.resume(folder, settings, step, lock) if lock else Bystander(folder) as writer:
-        if change:
-            writer.log(change)
-            logger.info("%s", change)
-        return trainer.run(writer)
+    with ExitStack() as held:
+        with replicas.watching(lambda: "no step has been taken: start all workers again"):
+            folder = find_run(store, run_text).folder
+            lock = held.enter_context(RunLock(folder, force)) if replicas.chief else None
+            _, trainer, settings = reopen(store, run_text, limits, replicas=replicas, running=force)
+            step = trainer.step
+            replicas.everyone(None)  # all have read the run before the chief marks it as running
+            change = _change_of_schedule(folder, trainer, limits)
+        with RunWriter.resume(folder, settings, step, lock) if lock else Bystander(folder) as writer:
+            if change:
+                writer.log(change)
+                logger.info("%s", change)
+            return trainer.run(writer)
 
 
 def _change_of_schedule(folder: Path, trainer: Trainer, limits: Mapping[str, Any]) -> str | None:
@@ -142,7 +144,7 @@ def decay(
 
     Args:
         store: the run store.
-        run_text: the other run's id, folder or a part of its name; it may be running.
+        run_text: what names the other run, see `find_run`; it may be running.
         steps, minutes: of the decay, counted from the checkpoint; one of them.
         name: of the new run; None takes the other's name and "-decayed".
 

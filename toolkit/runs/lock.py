@@ -15,6 +15,8 @@ FILE = ".lock"
 class RunLock:
     """The right to write one run folder; nobody else gets it until it is released or this process ends.
 
+    As a context manager it is released at the end of the block.
+
     Args:
         folder: of the run.
         force: take the lock even if another process holds it. That process then finds the run to be no longer its own
@@ -41,6 +43,12 @@ class RunLock:
                 self._lock.acquire()
         except NotImplementedError:
             logger.warning("%s: this file system has no locks, two writers of a run would not see each other", folder)
+
+    def __enter__(self) -> "RunLock":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
 
     def release(self) -> None:
         """Let others write the run."""

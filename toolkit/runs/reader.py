@@ -1,6 +1,7 @@
 """Reading run folders: half-written, damaged and foreign ones come back with their problem, never as an exception."""
 
 import json
+import logging
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,12 +14,14 @@ from pydantic import TypeAdapter, ValidationError
 
 from toolkit.config import flatten
 from toolkit.errors import FormatError, UsageError
-from toolkit.files import read_json, read_toml, remove_folder
+from toolkit.files import read_json, read_toml, remove_folder, sweep
 from toolkit.process import is_alive
 from toolkit.runs import schema
 from toolkit.runs.lock import RunLock
 from toolkit.runs.notes import Notes, read_notes
 from toolkit.runs.schema import Manifest, Metric, Mix
+
+logger = logging.getLogger(__name__)
 
 MANIFEST = TypeAdapter(Manifest)
 METRICS = TypeAdapter(list[Metric])
@@ -355,6 +358,17 @@ def remove_run(summary: RunSummary, force: bool = False) -> None:
         remove_folder(summary.folder)
     finally:
         lock.release()
+
+
+def sweep_store(store: Path) -> None:
+    """Remove what killed processes left in a run store and in its runs, by dead owner or age (see `files.sweep`)."""
+    sweep(store)
+    for folder in run_folders(store):
+        try:
+            for place in (folder, *(entry for entry in folder.iterdir() if entry.is_dir() and entry.name[0] != ".")):
+                sweep(place)
+        except OSError as error:  # another process removes it, or it is not ours to write
+            logger.info("%s is not swept: %s", folder, error)
 
 
 def _manifest(folder: Path) -> Manifest:

@@ -29,6 +29,7 @@ from toolkit.files import FULL_DISK, atomic_path, json_text, read_json, sweep, w
 from toolkit.process import start_mark
 from toolkit.runs import schema
 from toolkit.runs.lock import RunLock
+from toolkit.runs.reader import sweep_store
 from toolkit.runs.schema import Manifest
 from toolkit.runs.settings_file import to_toml
 
@@ -380,6 +381,7 @@ def _now() -> datetime:
 
 def _new_folder(store: Path, name: str) -> Path:
     store.mkdir(parents=True, exist_ok=True)
+    sweep_store(store)
     number = 1
     while True:
         folder = store / (name if number == 1 else f"{name}-{number}")
