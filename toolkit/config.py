@@ -1,22 +1,53 @@
 """Typed settings: the defaults, `config.toml`, `TOOLKIT_…` variables and `--set`, with where each value came from."""
 
+import difflib
+import functools
+import logging
 import os
+import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import platformdirs
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
-from toolkit.errors import UsageError, did_you_mean
+from toolkit.errors import FormatError, UsageError, did_you_mean
+from toolkit.files import read_toml
+
+logger = logging.getLogger(__name__)
 
 
 class Section(BaseModel):
     """A table of the configuration; unknown keys are refused and values cannot be changed afterwards."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _plain_numbers(cls, value: Any, info: ValidationInfo) -> Any:
+        """Refuse what pydantic would turn into a number (true into 1), and integers that no array can hold."""
+        if cls.model_fields[info.field_name or ""].annotation is bool:
+            return value
+        for part in _parts(value):
+            if isinstance(part, bool):
+                raise ValueError("a number or text is expected, not true or false")
+            if isinstance(part, int) and not -(2**63) <= part < 2**63:
+                raise ValueError("the number does not fit into 64 bits")
+        return value
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """Yield the values in lists of lists, however deep."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, list | tuple):
+            waiting.extend(part)
+        else:
+            yield part
 
 
 class Paths(Section):
@@ -73,7 +104,7 @@ class Pretrain(Section):
     negatives: int = Field(8192, ge=1)
     initial_bias: Literal["unigrams", "zero"] = "unigrams"
     optimizer: Literal["adam", "adagrad"] = "adam"
-    learning_rate: float = Field(0.004, gt=0, allow_inf_nan=False)
+    learning_rate: float = Field(0.004, gt=0)
     warmup_steps: Annotated[int, Field(ge=0)] | Literal["auto"] = "auto"
     schedule: Literal["cosine", "linear", "constant", "warmup-stable-decay"] = "cosine"
     decay_share: float = Field(0.2, gt=0, le=1)
@@ -97,7 +128,7 @@ class Pretrain(Section):
 class Adapt(Section):
     """Going on with a trained biLM on other text; these stand for the `[pretrain]` values of the same name."""
 
-    learning_rate: float = Field(0.0005, gt=0, allow_inf_nan=False)
+    learning_rate: float = Field(0.0005, gt=0)
     epochs: float = Field(3.0, gt=0)
     patience: int = Field(3, ge=1)
 
@@ -196,6 +227,9 @@ ADAGRAD: dict[str, Any] = {
 }
 
 ENVIRONMENT = "TOOLKIT_"
+NO_FILE = Path(os.devnull)  # the configuration file that holds nothing
+_HEADER = re.compile(rf"^\s*\[({'|'.join(Settings.model_fields)})\]".encode(), re.MULTILINE)  # of a section of ours
+NEAR = 0.8  # similarity (difflib) from which a name counts as a misspelling of ours
 
 
 @dataclass(frozen=True)
@@ -234,7 +268,8 @@ def resolve(
     """Put the settings together; later sources win: default, preset, file, environment, option, `--set`.
 
     Args:
-        config: the TOML file; None takes `config.toml` of the working folder where there is one.
+        config: the TOML file; None takes `config.toml` of the working folder where there is one and it is ours;
+            `NO_FILE` reads none.
         options: dotted key to value, from command-line options; None values are left out.
         assignments: `section.key=value` texts; the value is read as TOML, else as a plain text.
         environment: variables such as TOOLKIT_PRETRAIN__SEED=3 (two underscores part section and key) and
@@ -252,9 +287,8 @@ def resolve(
     merged: dict[str, Any] = {}
     sources = dict.fromkeys(known_keys(), "default")
     for source, values in layers:
+        _check_known(values, source, sources)
         for key, value in values.items():
-            if key not in sources:
-                raise UsageError(f"unknown setting {key!r} ({source}): {did_you_mean(key, sources)}")
             merged[key], sources[key] = value, source
     preset = merged.get("pretrain.preset", Pretrain().preset)
     adagrad = ADAGRAD if merged.get("pretrain.optimizer") == "adagrad" else {}
@@ -296,50 +330,107 @@ def _typed(values: Mapping[str, Any], sources: Mapping[str, str]) -> Settings:
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"][:2])
-        source = sources.get(key, "saved settings")
-        raise UsageError(f"setting {key} = {first['input']!r} ({source}) does not fit: {first['msg']}") from None
+        source, reason = sources.get(key, "saved settings"), first["msg"].removeprefix("Value error, ")
+        raise UsageError(f"setting {key} = {_short(first['input'])} ({source}) does not fit: {reason}") from None
 
 
 def _from_file(config: Path | None) -> list[tuple[str, dict[str, Any]]]:
+    """Return the settings of a file. The working folder's config.toml may be another program's: then it is left alone.
+
+    Ours has a key of ours, or sections of ours alone (with keys that are wrong).
+    """
     path = Path("config.toml") if config is None else config
-    if config is None and not path.is_file():
+    if config is NO_FILE or (config is None and not path.is_file()):
         return []
+    if not path.exists():
+        raise UsageError(f"no configuration file at {path}")
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UsageError(f"no configuration file at {path}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not valid TOML: {error}") from None
+        tables = read_toml(path)
+    except FormatError as error:
+        if config is None and not _HEADER.search(path.read_bytes()):
+            _note(f"{path.absolute()} has no section of this toolkit and cannot be read as TOML: it is ignored")
+            return []
+        raise UsageError(str(error)) from None
     values: dict[str, Any] = {}
     for section, table in tables.items():
+        if isinstance(table, dict):
+            values.update({f"{section}.{key}": value for key, value in table.items()})
+    if config is None and not (_names_ours(values) or set(tables) <= set(Settings.model_fields)):
+        _note(f"{path.absolute()} has no setting of this toolkit: it is ignored")
+        return []
+    for section, table in tables.items():
         if not isinstance(table, dict):
-            raise UsageError(f"{path}: {section!r} stands outside a [section]")
-        values.update({f"{section}.{key}": value for key, value in table.items()})
-        if not table and section not in Settings.model_fields:
+            raise UsageError(f"{path}: {section!r} is outside a [section]")
+        if section not in Settings.model_fields and not table:
             raise UsageError(f"{path}: unknown section [{section}]: {did_you_mean(section, Settings.model_fields)}")
     return [(str(path), values)]
 
 
+def _names_ours(keys: Iterable[str]) -> bool:
+    """Return whether one of these dotted keys is ours, or would be with a section that is misspelt."""
+    for key in keys:
+        section, _, name = key.partition(".")
+        for near in difflib.get_close_matches(section, Settings.model_fields, cutoff=NEAR):
+            if name in Settings.model_fields[near].annotation.model_fields:
+                return True
+    return False
+
+
+def _check_known(values: Mapping[str, Any], source: str, known: Collection[str]) -> None:
+    for key in values:
+        if key not in known:
+            raise UsageError(f"unknown setting {_short(key)} ({source}): {did_you_mean(key, known)}")
+
+
 def _from_environment(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings in TOOLKIT_… variables; others of that prefix are ignored unless they look misspelt.
+
+    Raises:
+        UsageError: a variable names one of our sections, or almost one of our keys.
+    """
+    known = {key.replace(".", "__").upper(): key for key in known_keys()}
+    known |= {key.upper(): f"paths.{key}" for key in Paths.model_fields}
     values = {}
-    for name, text in environment.items():
-        if not name.startswith(ENVIRONMENT):
+    for variable, text in environment.items():
+        if not variable.startswith(ENVIRONMENT):
             continue
-        key = name[len(ENVIRONMENT) :].lower()
-        key = f"paths.{key}" if key in Paths.model_fields else key.replace("__", ".", 1)
-        values[key] = text if key.startswith("paths.") else _value(text)
+        name = variable[len(ENVIRONMENT) :].upper()
+        key = known.get(name)
+        if key is not None:
+            values[key] = text if key.startswith("paths.") else _value(text, variable)
+            continue
+        section, two, _ = name.partition("__")
+        near = difflib.get_close_matches(name, known, n=1, cutoff=NEAR)
+        if near or (two and section.lower() in Settings.model_fields):
+            hint = did_you_mean(name, known).replace("'", "") if not near else f"did you mean {ENVIRONMENT}{near[0]}?"
+            raise UsageError(f"unknown setting {variable} (environment): {hint}")
+        _note(f"the environment variable {variable} is no setting of this toolkit: it is ignored")
     return values
+
+
+@functools.cache
+def _note(text: str) -> None:
+    """Warn once in a process: settings are resolved again and again in the dashboard."""
+    logger.warning("note: %s", text)
 
 
 def _assignment(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     if not equals or "." not in key:
-        raise UsageError(f"--set {text!r} is not of the form section.key=value")
-    return key.strip(), _value(value.strip())
+        raise UsageError(f"--set {_short(text)} is not of the form section.key=value")
+    return key.strip(), _value(value.strip(), f"--set {key.strip()}")
 
 
-def _value(text: str) -> Any:
+def _value(text: str, source: str) -> Any:
+    """Read a value as TOML, else as a plain text."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
+    except (RecursionError, ValueError):  # a number of thousands of digits
+        raise UsageError(f"{source}: the value {_short(text)} is nested too deeply or has too many digits") from None
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:60]}… ({len(text):,} characters)"

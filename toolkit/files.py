@@ -4,12 +4,15 @@ import errno
 import hashlib
 import json
 import logging
+import math
 import os
 import re
 import shutil
 import socket
+import stat
 import tempfile
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,8 +25,13 @@ logger = logging.getLogger(__name__)
 
 FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 DAY = 86_400.0
+DEEPEST_DOCUMENT = 100  # levels of a JSON document
+LARGEST_DOCUMENT = 64_000_000  # bytes of a JSON or TOML file
 # .NAME.tmp-HOST-PID… is not finished yet, .NAME.old-HOST-PID is being replaced; the host as 8 hexadecimal digits.
-_TEMPORARY = re.compile(r"\.(?P<name>.+)\.(?P<kind>tmp|old)-(?:(?P<host>[0-9a-f]{8})-(?P<pid>\d+)(?:-.*)?|.*)")
+# .removing-NAME was being deleted by version 0.1, which left no owner.
+_TEMPORARY = re.compile(
+    r"\.(?P<name>.+)\.(?P<kind>tmp|old)-(?:(?P<host>[0-9a-f]{8})-(?P<pid>\d+)(?:-.*)?|.*)|\.removing-.+"
+)
 
 
 @contextmanager
@@ -114,7 +122,7 @@ def remove_folder(path: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what processes that were killed left behind in the middle of `atomic_path` or `atomic_folder`.
+    """Remove what processes left when they were killed in `atomic_path`, `atomic_folder` or `remove_folder`.
 
     Left alone is what a living process of this host owns, and what another host may own until it is a day old. A
     folder whose replacement was cut short between its two steps is put back.
@@ -123,8 +131,7 @@ def sweep(folder: Path) -> None:
         match = _TEMPORARY.fullmatch(path.name)
         if not match or path.is_symlink() or not _is_stale(path, match["host"], match["pid"]):
             continue
-        final = folder / match["name"]
-        if match["kind"] == "old" and not final.exists():
+        if match["kind"] == "old" and not (final := folder / match["name"]).exists():
             logger.warning("%s is put back: a process was killed while it replaced it", final)
             path.rename(final)
             continue
@@ -173,14 +180,75 @@ def read_json(path: Path) -> Any:
     """Read a JSON document.
 
     Raises:
-        FormatError: the file is missing, not UTF-8 or not JSON; the message names the file and the place.
+        FormatError: the file is missing, too large, not UTF-8 or not JSON, or holds a number that is not finite; the
+            message names the file and the place.
     """
+    text = read_document(path)
     try:
-        return json.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise FormatError(f"{path} is missing") from None
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        value = json.loads(text, parse_constant=_not_finite, parse_float=_finite)
+        _check_depth(value)
+        if "\\u" in text:  # half of a pair is no character: nothing can print or store it
+            json.dumps(value, ensure_ascii=False).encode("utf-8")
+        return value
+    except RecursionError:
+        raise FormatError(f"{path} is not valid JSON (it is nested too deeply)") from None
+    except ValueError as error:  # what json raises, numbers of thousands of digits, and what the checks here raise
         raise FormatError(f"{path} is not valid JSON ({error})") from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML document.
+
+    Raises:
+        FormatError: the file is missing, too large, not UTF-8 or not TOML; the message names the file and the place.
+    """
+    text = read_document(path)
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise FormatError(f"{path} is not valid TOML (it is nested too deeply)") from None
+    except ValueError as error:  # TOMLDecodeError, numbers of thousands of digits
+        raise FormatError(f"{path} is not valid TOML ({error})") from None
+
+
+def read_document(path: Path) -> str:
+    """Return the text of a small UTF-8 file.
+
+    Raises:
+        FormatError: the file is missing, no regular file, larger than `LARGEST_DOCUMENT`, or not UTF-8.
+    """
+    path = Path(path)
+    try:
+        state = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise FormatError(f"{path} is missing") from None
+    if not stat.S_ISREG(state.st_mode):  # a pipe would be waited for
+        raise FormatError(f"{path} is not a regular file")
+    if state.st_size > LARGEST_DOCUMENT:
+        raise FormatError(f"{path} has {state.st_size:,} bytes, at most {LARGEST_DOCUMENT:,} are read")
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{path} is not UTF-8 ({error})") from None
+
+
+def _check_depth(value: Any) -> None:
+    level, depth = [value], 0
+    while level:
+        depth += 1
+        if depth > DEEPEST_DOCUMENT:
+            raise RecursionError
+        inner = (part.values() if isinstance(part, dict) else part for part in level if isinstance(part, dict | list))
+        level = [part for parts in inner for part in parts]
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _not_finite(text)
+
+
+def _not_finite(text: str) -> float:
+    raise ValueError(f"the number {text} is not finite")
 
 
 def sha256(path: Path) -> str:

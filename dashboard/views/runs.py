@@ -21,7 +21,7 @@ REFRESH_SECONDS = 3
 FIRST_RUN = [
     "toolkit pretrain --corpus corpus.txt --preset tiny --minutes 5",
     "toolkit evaluate --task rotten_tomatoes --model <run> --mix learned",
-    "toolkit senses index <run> sentences.txt --words bank,spring",
+    "toolkit senses index <run> --text corpus.txt --words bank,spring",
 ]
 
 

@@ -91,6 +91,7 @@ def train_rounds(
             run.heartbeat(bar.count / total)
 
         def on_epoch(epoch: Epoch) -> None:
+            run.require_mine()  # the state of this epoch is written next
             before = sum(max(passed.step for passed in trained.fitted.history) for trained in done)
             run.metric("loss", epoch.loss, before + epoch.step)
             run.metric(metric, epoch.dev_score, before + epoch.step, split="dev")

@@ -1,15 +1,14 @@
 """Runs whose process ended before their training did: the next one of the same training goes on with them."""
 
-import fcntl
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from tasks.adapter.checkpoint import FOLDER, State, read_states
 from toolkit.config import Settings
+from toolkit.errors import UsageError
 from toolkit.files import sweep
 from toolkit.runs import schema
+from toolkit.runs.lock import RunLock
 from toolkit.runs.reader import list_runs, load_run, summarise
 from toolkit.runs.writer import RunWriter
 
@@ -37,25 +36,23 @@ def taken_over(
             continue
         if load_run(run.folder).manifest.get("extra", {}).get("source_state") != source_state:
             continue
-        with _alone(run.folder) as alone:
-            if not alone or summarise(run.folder).status not in LEFT:
-                continue  # another process writes it
+        try:
+            lock = RunLock(run.folder)
+        except UsageError:
+            continue  # another process writes it
+        taken = False
+        try:
+            if summarise(run.folder).status not in LEFT:
+                continue
             sweep(run.folder / FOLDER)
             states = read_states(run.folder)
             if states:
                 epoch, round_ = states[-1].history[-1].number, f" of round {len(states)}" if len(states) > 1 else ""
                 logger.info("%s goes on behind epoch %d%s", run.id, epoch, round_)
-            return RunWriter.resume(run.folder, settings, sum(state.history[-1].step for state in states)), states
+            step = sum(state.history[-1].step for state in states)
+            writer, taken = RunWriter.resume(run.folder, settings, step, lock), True
+            return writer, states
+        finally:
+            if not taken:
+                lock.release()
     return None
-
-
-@contextmanager
-def _alone(folder: Path) -> Iterator[bool]:
-    """Give whether no other process looks at a run in this way; from the writer's first word on its status tells."""
-    with (folder / schema.LOG).open("a") as file:  # the one file of a run that is never replaced
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield True

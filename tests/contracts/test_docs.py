@@ -1,14 +1,19 @@
 """The documents say what the program does: the command reference, the README's commands and pictures, links."""
 
+import ast
 import importlib.util
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import typer
 
+from toolkit.cli.frame import EXAMPLES
+from toolkit.cli.main import app
 from toolkit.config import PRESETS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -34,6 +39,76 @@ def test_every_command_that_the_readme_types_exists() -> None:
     assert len(typed) >= 5
     for words in typed:
         assert words[0] in known or " ".join(words[:2]) in known, words
+
+
+def in_code_blocks(text: str) -> list[str]:
+    """Return the command lines of fenced and indented blocks: continued lines joined, no comments, no variables."""
+    text = text.replace("\\\n", " ")
+    blocks = re.findall(r"^```[a-z]*\n(.*?)^```", text, re.DOTALL | re.MULTILINE) + re.findall(r"^ {4}.*$", text, re.M)
+    found = re.findall(r"^(?:.*# or: |\s*(?:exec |\$ )?)(toolkit [a-z].*)$", "\n".join(blocks), re.MULTILINE)
+    return [re.sub(r"\s+#.*|\$\w+", "", line).strip() for line in found]
+
+
+def in_sentences(text: str) -> list[str]:
+    """Return what sentences show as commands, the first of alternatives: no more than a part of a line, maybe."""
+    text = re.sub(r"^```.*?^```", "", text, flags=re.DOTALL | re.MULTILINE)
+    found = []
+    for span in re.findall(r"`(toolkit [^`]+)`", text):
+        words = re.sub(r"[\[\]…]", " ", span).split()
+        found.append(" ".join(word.split("|")[0] for word in words))
+    return found
+
+
+def in_the_dashboard(path: Path) -> list[str]:
+    """Return the texts of a page that are command lines."""
+    tree = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    texts = [node.value for node in tree if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    found = [text for text in texts if text.startswith("toolkit ")]
+    return found + [span for text in texts for span in in_sentences(text)]
+
+
+def parsed(line: str) -> None:
+    """Let the real parser read a command line, as far as the command's own function; a placeholder is a number, too."""
+    command, words = COMMAND_LINE, shlex.split(line)[1:]
+    while hasattr(command, "commands") and words:
+        name = words.pop(0)
+        assert name in command.commands, line
+        command = command.commands[name]
+    words = ["1" if word in ("N", "M") else word for word in words]
+    if not hasattr(command, "commands"):
+        command.make_context(line, words)
+
+
+TEXTS = {path.name: path.read_text(encoding="utf-8") for path in DOCUMENTS}
+# The reference breaks its examples into lines of a terminal: they are taken from where they come from.
+SHOWN = {line for name, text in TEXTS.items() if name != "cli.md" for line in in_code_blocks(text)}
+PARTS = {line for name, text in TEXTS.items() if name != "CHANGELOG.md" for line in in_sentences(text)}
+PAGES = {line for path in (ROOT / "dashboard").rglob("*.py") for line in in_the_dashboard(path)}
+COMMAND_LINE = typer.main.get_command(app)
+USAGE_ERROR = typer.BadParameter.__base__  # typer has brought its own click since 0.20
+
+
+def test_command_lines_are_found_in_every_kind_of_text() -> None:
+    assert len(SHOWN) >= 10 and len(PARTS) >= 15 and len(PAGES) >= 5
+
+
+@pytest.mark.parametrize("line", sorted({*SHOWN, *EXAMPLES, *PAGES}))
+def test_a_command_line_that_is_shown_can_be_typed(line: str) -> None:
+    parsed(line)
+
+
+@pytest.mark.parametrize("line", sorted(PARTS))
+def test_a_part_of_a_command_line_in_a_sentence_has_words_that_exist(line: str) -> None:
+    try:
+        parsed(line)
+    except USAGE_ERROR as error:  # a sentence need not name every argument, nor the value of the option it is about
+        assert type(error).__name__ == "MissingParameter" or "requires an argument" in error.message, error.message
+
+
+@pytest.mark.parametrize("line", ["toolkit vocabulary", "toolkit runs list --nought", "toolkit runs list more"])
+def test_a_command_line_that_does_not_exist_is_noticed(line: str) -> None:
+    with pytest.raises((AssertionError, USAGE_ERROR)):
+        parsed(line)
 
 
 @pytest.mark.parametrize("number", [0, 1])

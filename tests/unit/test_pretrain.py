@@ -5,6 +5,7 @@ import random
 import re
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import h5py
@@ -16,6 +17,7 @@ from toolkit.config import Settings, resolve
 from toolkit.errors import DataError, FormatError, ToolkitError, UsageError
 from toolkit.files import read_json
 from toolkit.pretrain.gradients import norms
+from toolkit.pretrain.graph import TrainingGraph
 from toolkit.pretrain.pretrain import pretrain, resume
 from toolkit.pretrain.trainer import Trainer
 from toolkit.runs.reader import read_metrics, read_run
@@ -75,6 +77,36 @@ def test_perplexity_falls_far_below_the_unigrams(trained) -> None:
     assert 1.4 < perplexity["forward"] < 2.0 and 1.4 < perplexity["backward"] < 2.0
 
 
+@pytest.mark.parametrize("optimizer", ["adam", "adagrad"])
+def test_a_rate_that_is_far_too_high_exports_no_model_and_says_why(corpus, tmp_path, optimizer) -> None:
+    changes = {"pretrain.learning_rate": 1e6, "pretrain.warmup_steps": 0, "pretrain.optimizer": optimizer}
+    with (
+        warnings.catch_warnings(action="error", category=RuntimeWarning),
+        pytest.raises(ToolkitError, match=r"learning_rate \(1000000\.0\).*no model is exported, since no state"),
+    ):
+        pretrain([corpus], settings(tmp_path, **changes, **{"pretrain.steps": 6, "pretrain.validate_steps": 3}))
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert not (folder / "model").exists() and not (folder / "results.json").exists()
+
+
+def test_after_a_blow_up_the_best_validated_state_is_exported(corpus, tmp_path, monkeypatch) -> None:
+    train = TrainingGraph.train
+
+    def blows_up(graph, *shares, rate):
+        found = train(graph, *shares, rate=rate)
+        if int(graph.steps.numpy()) == 5:
+            graph.softmax[0].assign(graph.softmax[0] * np.nan)
+        return found
+
+    monkeypatch.setattr(TrainingGraph, "train", blows_up)
+    with pytest.raises(ToolkitError, match=r"step \d.*holds the weights of step [24]$"):
+        pretrain([corpus], settings(tmp_path, **{"pretrain.steps": 9, "pretrain.validate_steps": 2}))
+    (folder,) = (tmp_path / "runs").iterdir()
+    model = load_model(folder / "model")
+    assert math.isfinite(model.card["validation_perplexity"]["mean"])
+    assert np.isfinite(model.softmax().weight).all()
+
+
 def test_the_exported_model_loads_and_holds_what_it_says(trained) -> None:
     folder, document = trained
     model = load_model(Path(document["model"]))
@@ -107,16 +139,14 @@ def test_bfloat16_products_train_as_well(corpus, tmp_path) -> None:
     assert document["validation_perplexity"]["mean"] < 2.0
 
 
-def test_a_loss_that_explodes_stops_the_run_and_keeps_the_last_good_weights(corpus, tmp_path) -> None:
+def test_a_loss_that_explodes_stops_the_run_and_exports_no_model_of_it(corpus, tmp_path) -> None:
     exploding = {"pretrain.learning_rate": 1e30, "pretrain.clip_norm": 1e30, "pretrain.steps": 100}
     exploding |= {"pretrain.optimizer": "adagrad", "pretrain.initial_bias": "zero"}
-    with pytest.raises(ToolkitError, match=r"gradients' norm is .*lower pretrain.learning_rate"):
+    with pytest.raises(ToolkitError, match=r"gradients' norm is .*lower pretrain.learning_rate.*no model"):
         pretrain([corpus], settings(tmp_path, **exploding))
     (folder,) = (tmp_path / "runs").iterdir()
     assert read_run(tmp_path / "runs", folder.name).summary.status == "failed"
-    model = load_model(folder / "model")
-    assert math.isfinite(float(np.abs(model.softmax().weight).max()))
-    assert model.card["exported"] == "last good" and model.card["validation_perplexity"] is None
+    assert not (folder / "model").exists()
     log = (folder / "log.txt").read_text()
     parts = ["character vectors", "character CNN", "highway 1", "projection of the character CNN", "softmax"]
     parts += [f"LSTM layer {layer} {what}" for layer in (1, 2) for what in ("kernel", "bias", "projection")]

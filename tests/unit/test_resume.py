@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tasks.adapter import unfinished as module
 from tasks.adapter.checkpoint import FOLDER, State, path_of, read_state, write_state
 from tasks.adapter.epochs import Epoch
 from tasks.adapter.features import LayerSource
@@ -18,6 +17,7 @@ from tasks.task import Example, Splits, Task, in_folds
 from toolkit.config import Settings
 from toolkit.errors import FormatError
 from toolkit.runs import schema
+from toolkit.runs.lock import RunLock
 from toolkit.runs.notes import archive
 from toolkit.runs.reader import list_runs, load_run, read_layers, read_metrics, read_predictions
 from toolkit.runs.writer import RunWriter
@@ -142,9 +142,9 @@ def test_a_run_that_is_not_this_training_or_not_ours_is_left_alone(tmp_path, why
     if why == "other settings":
         settings = settings_for(tmp_path, head="cnn", epochs=3, dropout=0.2)
     if why == "another process":
-        with module._alone(folder) as alone:
-            assert alone
-            run_grid([(TOY, source)], settings, tmp_path / "runs")
+        lock = RunLock(folder)
+        run_grid([(TOY, source)], settings, tmp_path / "runs")
+        lock.release()
     else:
         run_grid([(TOY, source)], settings, tmp_path / "runs", rerun=why == "rerun")
     assert len(list_runs(tmp_path / "runs")) == 2

@@ -1,7 +1,12 @@
 """The run store: what a run leaves behind, what a reader makes of it, and how runs are found and noted."""
 
+import hashlib
 import json
 import math
+import os
+import socket
+import subprocess
+import sys
 import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,6 +22,7 @@ from toolkit.errors import DataError, FormatError, UsageError
 from toolkit.runs import schema
 from toolkit.runs.describe import number, score_text
 from toolkit.runs.find import find_run, find_runs
+from toolkit.runs.lock import RunLock
 from toolkit.runs.notes import Notes, archive, read_notes, write_notes
 from toolkit.runs.reader import (
     derived_status,
@@ -29,7 +35,7 @@ from toolkit.runs.reader import (
     remove_run,
 )
 from toolkit.runs.settings_file import to_toml
-from toolkit.runs.writer import RunWriter
+from toolkit.runs.writer import LostRunError, RunWriter
 
 
 def test_leaving_the_block_says_done_and_keeps_the_settings(tmp_path: Path) -> None:
@@ -180,7 +186,7 @@ def test_no_text_leads_out_of_the_store(tmp_path: Path, text: str) -> None:
         read_run(tmp_path / "store", text)
 
 
-def test_runs_are_found_by_name_end_and_group(tmp_path: Path) -> None:
+def test_runs_are_found_by_id_its_beginning_name_and_group(tmp_path: Path) -> None:
     full_store(tmp_path)
     assert find_run(tmp_path, "sst2-none-s2").seed == 2
     assert find_run(tmp_path, "wiki-small").kind == "pretrain"
@@ -189,8 +195,76 @@ def test_runs_are_found_by_name_end_and_group(tmp_path: Path) -> None:
         find_run(tmp_path, "sst2-none")
     with pytest.raises(UsageError, match=r"near names: .*wiki-small"):
         find_run(tmp_path, "wiki-smal1")
-    with pytest.raises(UsageError, match="more than one experiment"):
+    newest = list_runs(tmp_path)[0]
+    assert find_run(tmp_path, newest.id[:15]) == newest
+    with pytest.raises(UsageError, match="fits"):
+        find_run(tmp_path, newest.id[:4])
+    with pytest.raises(UsageError, match=r"these contain it.*sst2-none-s2"):
         find_runs(tmp_path, "sst2")
+
+
+@pytest.mark.parametrize("text", ["bank1", "ank10", "-bank10", "0"])
+def test_a_part_of_a_name_names_no_run(tmp_path: Path, text: str) -> None:
+    folder = evaluate_run(tmp_path, "bank10", n=20)
+    with pytest.raises(UsageError, match=folder.name):
+        find_run(tmp_path, text)
+    assert find_run(tmp_path, "bank10-s1").folder == folder
+
+
+def test_a_writer_whose_run_was_taken_over_writes_nothing_more(tmp_path: Path) -> None:
+    run = start_pretrain(tmp_path, "x", 3)
+    with RunLock(run.folder, force=True) as lock:
+        with RunWriter.resume(run.folder, Settings(), 3, lock) as second:
+            manifest = json.loads((run.folder / schema.MANIFEST).read_text()) | {"pid": 1}
+            (run.folder / schema.MANIFEST).write_text(json.dumps(manifest))
+            second._manifest["pid"] = 1  # as if it were another process
+            second.results({"metrics": []})
+        before = {path: path.read_bytes() for path in run.folder.iterdir()}
+        with pytest.raises(LostRunError, match="taken over by process 1 on"), run:
+            run.results({"metrics": [{"name": "a", "split": "b", "value": 1.0}]})
+    assert {path: path.read_bytes() for path in run.folder.iterdir()} == before
+
+
+def test_a_writer_whose_run_was_removed_does_not_bring_it_back(tmp_path: Path) -> None:
+    run = start_pretrain(tmp_path, "x", 3)
+    remove_run(list_runs(tmp_path)[0], force=True)
+    with pytest.raises(LostRunError, match="was removed"), run:
+        pass
+    assert not run.folder.exists()
+
+
+def test_one_lock_for_each_run(tmp_path: Path) -> None:
+    with RunWriter.start(tmp_path, "senses", "x", Settings(), 1) as run:
+        with pytest.raises(UsageError, match="another process"):
+            RunLock(run.folder)
+        RunWriter.start(tmp_path, "senses", "y", Settings(), 1)
+    RunLock(run.folder).release()
+
+
+def test_what_killed_processes_left_is_swept_at_the_next_start(tmp_path: Path) -> None:
+    folder, owner = evaluate_run(tmp_path, n=20), hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    gone = [tmp_path / f".run.tmp-{owner}-{dead.pid}-x", tmp_path / ".removing-old"]
+    gone += [folder / f".occurrences.h5.tmp-{owner}-{dead.pid}", folder / "model" / f".weights.tmp-{owner}-{dead.pid}"]
+    kept = [tmp_path / ".removing-new", folder / f".occurrences.h5.tmp-{owner}-{os.getpid()}"]
+    for path in (*gone, *kept):
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("x")
+    os.utime(tmp_path / ".removing-old", (0, 0))
+    with RunWriter.start(tmp_path, "senses", "next", Settings(), 1):
+        pass
+    assert [path for path in gone if path.exists()] == []
+    assert all(path.exists() for path in kept)
+
+
+def test_no_number_that_is_not_finite_is_written(tmp_path: Path) -> None:
+    with RunWriter.start(tmp_path, "pretrain", "x", Settings(), 1) as run:
+        run.heartbeat(math.nan, math.inf)
+        run.update()
+        with pytest.raises(ValueError, match="not JSON compliant"):
+            run.results({"metrics": [{"name": "a", "split": "b", "value": math.nan}]})
+    assert list_runs(tmp_path)[0].problem == ""
 
 
 def test_notes_are_cleaned_and_archiving_keeps_them(tmp_path: Path) -> None:

@@ -39,7 +39,10 @@ def register(app: typer.Typer) -> None:
         minutes: Annotated[float | None, typer.Option(help="Stop after this many minutes of training.")] = None,
         seed: Annotated[int | None, typer.Option(help="Seed of everything that is left to chance.")] = None,
         name: Annotated[str | None, typer.Option(help="Name of the run; default: adapt- and the model's.")] = None,
-        resume: Annotated[str | None, typer.Option(help="Go on with this run, exactly where it was.")] = None,
+        resume: Annotated[str | None, typer.Option(help="Resume this run exactly where it stopped.")] = None,
+        force: Annotated[
+            bool, typer.Option("--force", help="With --resume: even if a process may still be writing the run.")
+        ] = False,
     ) -> Report:
         """Train a model on, on text of your domain, until held-out perplexity stops falling; tell before and after.
 
@@ -54,12 +57,14 @@ def register(app: typer.Typer) -> None:
             raise UsageError("with --resume only --epochs, --steps and --minutes may change; the rest is the run's own")
         if resume is None and (model is None or not corpus):
             raise UsageError("adapt takes either MODEL --corpus PATH (a new run) or --resume RUN")
+        if force and resume is None:
+            raise UsageError("--force is for --resume RUN")
         import toolkit.pretrain.adapt as library
 
         if resume is not None:
             limits = {"epochs": epochs, "steps": steps, "minutes": minutes}
             limits = {key: value for key, value in limits.items() if value is not None}
-            document = library.resume(store, resume, limits)
+            document = library.resume(store, resume, limits, force)
         else:
             from toolkit.embed.models import resolve_model
 

@@ -19,19 +19,38 @@ def register(app: typer.Typer) -> None:
         """Serve the dashboard on this machine until Ctrl-C: the same as `streamlit run dashboard/app.py`."""
         import importlib.util
         import os
-        import subprocess
+        import socket
         import sys
         from pathlib import Path
 
         store = session.settings().settings.paths.runs.resolve()
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
+            try:
+                probe.bind(("", port))
+            except OSError as error:
+                raise ToolkitError(f"port {port} cannot be used ({error.strerror}): choose one with --port") from None
         # Found by its name and run by its path: toolkit never imports the dashboard.
         package = Path(importlib.util.find_spec("dashboard").origin).parent
-        arguments = ["-m", "streamlit", "run", str(package / "app.py"), "--server.port", str(port)]
-        environment = {**os.environ, "TOOLKIT_RUNS": str(store)}
-        # Standard output stays free for our own document; streamlit's greeting goes to standard error.
-        code = subprocess.call([sys.executable, *arguments], env=environment, stdout=sys.stderr)
-        if code:
-            raise ToolkitError(
-                f"streamlit ended with exit code {code}, its message stands above; is port {port} taken?"
-            )
-        return Report({"store": str(store), "port": port}, "dashboard ended")
+        # -P: no streamlit.py, random.py … of the working folder takes the place of the real one.
+        arguments = [
+            sys.executable,
+            "-P",
+            "-m",
+            "streamlit",
+            "run",
+            str(package / "app.py"),
+            "--server.port",
+            str(port),
+        ]
+        paths = [path for path in (os.environ.get("PYTHONPATH"), str(package.parent)) if path]
+        environment = {**os.environ, "TOOLKIT_RUNS": str(store), "PYTHONPATH": os.pathsep.join(paths)}
+
+        def serve() -> None:
+            """Become the server: one process, so that it ends with the command whatever ends that."""
+            sys.stderr.flush()
+            os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # standard output is for our own document
+            os.execve(sys.executable, arguments, environment)
+
+        document = {"store": str(store), "port": port, "url": f"http://localhost:{port}"}
+        return Report(document, f"{document['url']}: the runs in {store}; Ctrl-C ends it", then=serve)

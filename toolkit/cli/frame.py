@@ -20,11 +20,16 @@ from toolkit.errors import ToolkitError, UsageError
 
 @dataclass(frozen=True)
 class Report:
-    """What a command answers: one JSON document for programs, one text for people, and the exit code."""
+    """What a command answers: one JSON document for programs, one text for people, and the exit code.
+
+    Attributes:
+        then: what to do once it is printed.
+    """
 
     document: Any
     text: str
     exit_code: int = 0
+    then: Callable[[], None] | None = None
 
 
 def by_direction(forward: float, backward: float | None, digits: int = 1) -> str:
@@ -122,10 +127,13 @@ def with_boundary(work: Callable[[], None], debug: bool) -> None:
     signal.signal(signal.SIGTERM, _terminate)
     try:
         work()
+        if "stdout" in CLOSED:
+            _fail("standard output is closed: the command has done its work, its report is not shown", debug, 1)
     except ToolkitError as error:
         _fail(str(error), debug, error.exit_code)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has gone; Python would complain once more at exit
+        # The reader of our output has gone, as with `| head -1`; at exit Python would write what is left and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(1) from None
     except KeyboardInterrupt:
         _fail("stopped", debug, 130)
@@ -147,8 +155,48 @@ def _fail(message: str, debug: bool, code: int) -> None:
 
 
 def _print(report: Report, as_json: bool) -> None:
-    text = json.dumps(report.document, ensure_ascii=False, indent=1, allow_nan=False) if as_json else report.text
+    if as_json:
+        # Escapes are JSON whatever the terminal can show; backslashes of `survive_any_terminal` would not be.
+        ascii_only = not (sys.stdout.encoding or "").lower().startswith("utf")
+        text = json.dumps(report.document, ensure_ascii=ascii_only, indent=1, allow_nan=False)
+    else:
+        text = _for_terminal(report.text, sys.stdout.encoding or "ascii")
     sys.stdout.write(text.rstrip("\n") + "\n")
     sys.stdout.flush()
+    if report.then:
+        report.then()
     if report.exit_code:
         raise typer.Exit(report.exit_code)
+
+
+def _for_terminal(text: str, encoding: str) -> str:
+    """Write the signs of our tables in ASCII where a terminal does not have them."""
+    for sign, plain in PLAIN.items():
+        if sign in text:
+            try:
+                sign.encode(encoding)
+            except UnicodeEncodeError:
+                text = text.replace(sign, plain)
+    return text
+
+
+def survive_any_terminal() -> None:
+    """Make standard output and error fit for any text, and put the null device where one of them is closed.
+
+    A closed descriptor would be given to the next file that is opened, and what libraries print would go into it.
+    """
+    for number, name in ((1, "stdout"), (2, "stderr")):
+        stream = getattr(sys, name)
+        if stream is None:
+            null = os.open(os.devnull, os.O_WRONLY)
+            if null != number:
+                os.dup2(null, number)
+                os.close(null)
+            setattr(sys, name, os.fdopen(number, "w", encoding="utf-8", errors="backslashreplace"))
+            CLOSED.append(name)
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
+PLAIN = {"±": "+/-", "×": "x", "–": "-", "−": "-", "…": "...", "→": "->", "·": "-", "“": '"', "”": '"', "Δ": "d"}
+CLOSED: list[str] = []  # standard streams that were closed when the process began

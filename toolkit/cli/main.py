@@ -8,6 +8,7 @@ import typer
 
 import toolkit.cli
 from toolkit import __version__
+from toolkit.cli.frame import survive_any_terminal
 
 FRAME = {"main", "frame"}
 
@@ -41,6 +42,7 @@ def options(
 
 def main() -> None:
     """Run the command line."""
+    survive_any_terminal()
     app()
 
 

@@ -32,6 +32,9 @@ def register(app: typer.Typer) -> None:
         seed: Annotated[int | None, typer.Option(help="Seed of everything that is left to chance.")] = None,
         name: Annotated[str | None, typer.Option(help="Name of the run.")] = None,
         resume: Annotated[str | None, typer.Option(help="Resume this run exactly where it stopped.")] = None,
+        force: Annotated[
+            bool, typer.Option("--force", help="With --resume: even if a process may still be writing the run.")
+        ] = False,
         decay_from: Annotated[
             str | None,
             typer.Option(
@@ -51,6 +54,8 @@ def register(app: typer.Typer) -> None:
         settings = resolved.settings
         if sum((bool(corpus), resume is not None, decay_from is not None)) != 1:
             raise UsageError("pretrain takes one of --corpus PATH (a new run), --resume RUN and --decay-from RUN")
+        if force and resume is None:
+            raise UsageError("--force is for --resume RUN")
         if decay_from is not None and (preset, seed, valid, vocabulary) != (None,) * 4:
             raise UsageError("with --decay-from only --steps or --minutes and --name may be given")
         if resume is not None and (preset, seed, valid, vocabulary, name) != (None,) * 5:
@@ -68,7 +73,7 @@ def register(app: typer.Typer) -> None:
             limits = {"epochs": epochs, "steps": steps, "minutes": minutes}
             limits |= {"patience": settings.pretrain.patience} if PATIENCE in typed else {}
             limits = {key: value for key, value in limits.items() if value is not None}
-            document = library.resume(settings.paths.runs, resume, limits)
+            document = library.resume(settings.paths.runs, resume, limits, force)
         elif decay_from is not None:
             document = library.decay(settings.paths.runs, decay_from, steps, minutes, name)
         else:

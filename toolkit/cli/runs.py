@@ -7,7 +7,7 @@ import typer
 
 from toolkit.cli.frame import Report, Session, command
 
-RUN = Annotated[str, typer.Argument(metavar="RUN", help="A run's id, name, end of its id, or folder.")]
+RUN = Annotated[str, typer.Argument(metavar="RUN", help="A run's id or the unique beginning of one, name, or folder.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -78,11 +78,17 @@ def register(app: typer.Typer) -> None:
         return Report({"run": found.id, "archived": not undo}, f"{found.id}: {word}")
 
     @command(group, "rm", ("toolkit runs rm run-a", "toolkit runs rm run-b --json"))
-    def rm(session: Session, run: RUN) -> Report:
-        """Delete a run folder for good; refused while the run is alive."""
+    def rm(
+        session: Session,
+        run: RUN,
+        force: Annotated[
+            bool, typer.Option("--force", help="Remove it even if a process may still be writing it.")
+        ] = False,
+    ) -> Report:
+        """Delete a run folder for good; refused while a process may be writing it."""
         from toolkit.runs.find import find_run
         from toolkit.runs.reader import remove_run
 
         found = find_run(session.settings().settings.paths.runs, run)
-        remove_run(found)
+        remove_run(found, force)
         return Report({"run": found.id, "removed": True}, f"{found.id}: removed")

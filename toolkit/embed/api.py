@@ -10,7 +10,7 @@ from toolkit.bilm.folder import Model, load_model
 from toolkit.config import resolve
 from toolkit.embed.dumpwriter import check_layers, choose_layers
 from toolkit.embed.encoder import Compute, Encoder
-from toolkit.embed.models import resolve_model
+from toolkit.embed.models import config_for, resolve_model
 from toolkit.embed.score import Score, Scorer
 from toolkit.embed.states import StateMode
 from toolkit.errors import UsageError
@@ -22,6 +22,7 @@ def load_bilm(name_or_path: str | Path, state: StateMode | None = None, compute:
     Args:
         name_or_path: what the commands take as MODEL: a pretrain run (its id, name or folder, looked for in the run
             store of the configuration), a model folder, or a zip in the NLPL layout.
+            For a path no configuration file is read, only TOOLKIT_… variables.
         state: what sentences start from, "warm", "zero" or "stateful" (see `Encoder`); None takes the setting
             `embed.state`, which is "warm".
         compute: dtype of the matrix products of `embed`, "float32" or "bfloat16"; None takes the setting
@@ -31,7 +32,8 @@ def load_bilm(name_or_path: str | Path, state: StateMode | None = None, compute:
         UsageError: nothing is called so, with near names; a setting is unknown; or the model lacks its vocabulary.
         FormatError: what lies there is no model, or a damaged one.
     """
-    settings = resolve(options={"embed.state": state, "embed.compute": compute}).settings
+    options = {"embed.state": state, "embed.compute": compute}
+    settings = resolve(config_for(name_or_path), options).settings
     model = load_model(resolve_model(str(name_or_path), settings.paths.runs))
     return Embedder(model, settings.embed.state, settings.embed.batch_tokens, settings.embed.compute)
 

@@ -6,11 +6,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolkit.bilm.modelfiles import OPTIONS, holds_model
+from toolkit.config import NO_FILE
 from toolkit.errors import FormatError, UsageError
 from toolkit.runs import schema
 
 if TYPE_CHECKING:  # what reads runs imports pandas, of which a path has no need
     from toolkit.runs.reader import RunSummary
+
+
+def config_for(model: str | Path) -> Path | None:
+    """Return the configuration file that Python code needs for a model: none for a path, which needs no run store."""
+    return NO_FILE if Path(model).expanduser().exists() else None
 
 
 def resolve_model(text: str, store: Path) -> Path:

@@ -15,10 +15,11 @@ from toolkit.bilm.softmax import full_softmax_nll
 from toolkit.embed.encoder import Encoder
 from toolkit.embed.reading import check_text, tokenised_lines
 from toolkit.embed.states import StateMode
-from toolkit.errors import DataError
+from toolkit.errors import DataError, FormatError
 from toolkit.progress import Progress
 from toolkit.text.vocab import BOS, EOS, UNK
 
+LARGEST_NLL = 700.0  # nats a token whose exponential is still a finite number
 LOGITS_BYTES = 64 << 20
 
 
@@ -140,6 +141,12 @@ def score(
         raise DataError(f"{file} holds no token: it should hold one tokenised sentence a line")
     forward = math.fsum(s.forward for s in found)
     backward = math.fsum(s.backward for s in found) if model.spec.bidirectional else None
+    worst = max(forward, backward or 0.0) / targets
+    if not worst < LARGEST_NLL:  # not-a-number, too
+        raise FormatError(
+            f"{worst:,.1f} nats a token on {file} are no finite perplexity: the weights of model {model.fingerprint} "
+            f"are unusable, train it with a lower learning rate"
+        )
     rows = [
         {
             "tokens": s.tokens,

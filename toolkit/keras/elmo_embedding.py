@@ -8,7 +8,7 @@ from typing import Any
 from toolkit.bilm.backend import tf
 from toolkit.bilm.folder import Model, load_model
 from toolkit.config import resolve
-from toolkit.embed.models import resolve_model
+from toolkit.embed.models import config_for, resolve_model
 from toolkit.errors import UsageError
 from toolkit.keras.bilm_layer import BiLMLayer
 from toolkit.keras.scalar_mix import PACKAGE, ScalarMix
@@ -163,5 +163,5 @@ def _bilm(model: str | Path | Model | Mapping[str, Any]) -> BiLMLayer:
     if isinstance(model, Mapping):
         return BiLMLayer(**model, name="bilm")
     if not isinstance(model, Model):
-        model = load_model(resolve_model(str(model), resolve().settings.paths.runs))
+        model = load_model(resolve_model(str(model), resolve(config_for(model)).settings.paths.runs))
     return BiLMLayer.of(model, name="bilm")

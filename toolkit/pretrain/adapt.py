@@ -17,6 +17,8 @@ from toolkit.pretrain import vocabularies
 from toolkit.pretrain.distribute import refuse_cluster
 from toolkit.pretrain.pretrain import ADAPTED, absolute, reopen
 from toolkit.pretrain.trainer import Trainer
+from toolkit.runs.find import find_run
+from toolkit.runs.lock import RunLock
 from toolkit.runs.schema import MANIFEST, MODEL, RESULTS
 from toolkit.runs.writer import RunWriter
 from toolkit.text.prepare import Prepared, prepare
@@ -144,22 +146,23 @@ def begin(
     return trainer, origin, settings
 
 
-def resume(store: Path, run_text: str, limits: Mapping[str, Any]) -> dict[str, Any]:
-    """Go on with an adaptation from its latest sound checkpoint, as `pretrain.resume` does.
+def resume(store: Path, run_text: str, limits: Mapping[str, Any], force: bool = False) -> dict[str, Any]:
+    """Resume an adaptation from its latest sound checkpoint, as `pretrain.resume` does.
 
     Raises:
         UsageError, DataError, FormatError: as `pretrain.resume`; a text of `also` is missing or has changed.
     """
     refuse_cluster("toolkit adapt")
-    run, trainer, settings = reopen(store, run_text, limits, adapted=True)
-    origin = run.manifest["extra"][ADAPTED]
-    for text in origin["also"]:
-        check_text(Path(text["file"]))
-        if sha256(Path(text["file"])) != text["sha256"]:
-            raise DataError(f"{text['file']} has changed since {run.summary.id} began: its figures do not compare")
-    trainer.origin = _card(origin)
-    with RunWriter.resume(run.summary.folder, settings, trainer.step) as writer:
-        return _finished(writer, trainer, settings, origin)
+    with RunLock(find_run(store, run_text).folder, force) as lock:
+        run, trainer, settings = reopen(store, run_text, limits, adapted=True, running=force)
+        origin = run.manifest["extra"][ADAPTED]
+        for text in origin["also"]:
+            check_text(Path(text["file"]))
+            if sha256(Path(text["file"])) != text["sha256"]:
+                raise DataError(f"{text['file']} has changed since {run.summary.id} began: its figures do not compare")
+        trainer.origin = _card(origin)
+        with RunWriter.resume(run.summary.folder, settings, trainer.step, lock) as writer:
+            return _finished(writer, trainer, settings, origin)
 
 
 def settings_for(parent: Model, resolved: Resolved) -> Settings:

@@ -35,6 +35,14 @@ class Norms:
         return f"{self.part}: gradient norm {self.gradient:.3g}{broken}, largest weight {self.weight:.3g}"
 
 
+def first_not_finite(graph: TrainingGraph) -> str | None:
+    """Return the first part of the network with a weight that is not finite, None where all are."""
+    for path, variable in named(graph):
+        if not bool(tf.reduce_all(tf.math.is_finite(variable))):
+            return part_of(path)
+    return None
+
+
 def norms(graph: TrainingGraph, batch: Batch) -> list[Norms]:
     """Compute a batch's gradients again, changing nothing, and measure each part of the network."""
     _, gradients, _ = tf.function(graph.gradients, autograph=False)(*vars(batch).values())

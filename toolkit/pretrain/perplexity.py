@@ -95,7 +95,8 @@ class Validation:
             targets = self.lexicon.targets[targets].reshape(len(self.texts), -1)
             nll, states = self._forward(groups, places.transpose(1, 0, 2), targets, states)
             total += np.where(valid.ravel(), nll.numpy(), 0.0).sum(1, dtype=np.float64)
-        forward, *backward = np.exp(total / n).tolist()
+        with np.errstate(over="ignore"):  # infinite: the trainer judges it
+            forward, *backward = np.exp(total / n).tolist()
         return Perplexity(forward, backward[0] if backward else None, n)
 
     def _step(self, groups: tuple, inputs: tf.Tensor, targets: tf.Tensor, states: tuple) -> tuple:

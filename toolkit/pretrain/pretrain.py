@@ -2,22 +2,26 @@
 
 import logging
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
 
 from toolkit.bilm.folder import VOCABULARY
 from toolkit.config import Settings, cache_folder, from_saved
-from toolkit.errors import DataError, UsageError
+from toolkit.errors import DataError, FormatError, UsageError
+from toolkit.files import read_toml
 from toolkit.pretrain import checkpoint
 from toolkit.pretrain.distribute import ALONE, Replicas, choose
 from toolkit.pretrain.schedule import Schedule
 from toolkit.pretrain.trainer import Trainer
 from toolkit.runs.bystander import Bystander
 from toolkit.runs.find import find_run
-from toolkit.runs.reader import Run, read_run
-from toolkit.runs.schema import CONFIG, RUNNING
+from toolkit.runs.lock import RunLock
+from toolkit.runs.reader import Run, load_run
+from toolkit.runs.schema import CONFIG, MANIFEST, UNREADABLE
 from toolkit.runs.writer import RunWriter
 from toolkit.text.prepare import Prepared, prepare
 from toolkit.text.vocab import Vocabulary
@@ -27,6 +31,7 @@ logger = logging.getLogger(__name__)
 JOINED = "joined_batch"  # key of the manifest: rows that all replicas together read in a step
 ADAPTED = "adapted_from"  # what the manifest and the card of an adapted model's run say of its parent
 DECAYED = "decays"  # what the manifest of a run that decays another one says of it
+SOURCES = TypeAdapter(dict[Literal["corpus", "valid"], list[str]])  # key of the manifest: the texts
 EPOCHS_A_MINUTE = 60  # more than any text worth training on is read in
 
 
@@ -80,38 +85,42 @@ def _begun(trainer: Trainer, settings: Settings, name: str, extra: Mapping[str, 
     return run or Bystander(folder)
 
 
-def resume(store: Path, run_text: str, limits: Mapping[str, Any]) -> dict[str, Any]:
-    """Go on with a run from its latest sound checkpoint; the result is that of a run which never stopped.
+def resume(store: Path, run_text: str, limits: Mapping[str, Any], force: bool = False) -> dict[str, Any]:
+    """Resume a run from its latest sound checkpoint; the result is that of a run which never stopped.
 
     Args:
         store: the run store.
-        run_text: the run's id, folder or a part of its name.
+        run_text: what names the run, see `find_run`.
         limits: "steps", "epochs" or "minutes" that replace the run's own; others keep it exact.
+        force: take the run over even if a process may still be writing it; that process then stops at its next write.
 
     Returns:
         as `pretrain`.
 
     Raises:
-        UsageError: there is no such run, it is no pretraining run, or it is still running.
+        UsageError: there is no such run, it is no pretraining run, or another process writes it.
         DataError: the text is no longer what it was.
         FormatError: there is no sound checkpoint.
     """
     replicas = choose()
-    with replicas.watching(lambda: "no step has been taken: start all workers again"):
-        run, trainer, settings = reopen(store, run_text, limits, replicas=replicas)
-        folder, step = run.summary.folder, trainer.step
-        replicas.everyone(None)  # all have read the run before the chief marks it as running
-        change = _change_of_schedule(run.summary.folder, trainer, limits)
-    with RunWriter.resume(folder, settings, step) if replicas.chief else Bystander(folder) as writer:
-        if change:
-            writer.log(change)
-            logger.info("%s", change)
-        return trainer.run(writer)
+    with ExitStack() as held:
+        with replicas.watching(lambda: "no step has been taken: start all workers again"):
+            folder = find_run(store, run_text).folder
+            lock = held.enter_context(RunLock(folder, force)) if replicas.chief else None
+            _, trainer, settings = reopen(store, run_text, limits, replicas=replicas, running=force)
+            step = trainer.step
+            replicas.everyone(None)  # all have read the run before the chief marks it as running
+            change = _change_of_schedule(folder, trainer, limits)
+        with RunWriter.resume(folder, settings, step, lock) if lock else Bystander(folder) as writer:
+            if change:
+                writer.log(change)
+                logger.info("%s", change)
+            return trainer.run(writer)
 
 
 def _change_of_schedule(folder: Path, trainer: Trainer, limits: Mapping[str, Any]) -> str | None:
     """Say what a new budget does to the learning rate; None if the budget or the rate is as before."""
-    old = from_saved(tomllib.loads((folder / CONFIG).read_text(encoding="utf-8"))).pretrain
+    old = _saved_settings(folder).pretrain
     if not limits or old.schedule == "constant":
         return None
     schedule, step = trainer.standing.schedule, trainer.step
@@ -135,7 +144,7 @@ def decay(
 
     Args:
         store: the run store.
-        run_text: the other run's id, folder or a part of its name; it may be running.
+        run_text: what names the other run, see `find_run`; it may be running.
         steps, minutes: of the decay, counted from the checkpoint; one of them.
         name: of the new run; None takes the other's name and "-decayed".
 
@@ -182,20 +191,24 @@ def reopen(
     old = find_run(store, run_text)
     if old.kind != "pretrain":
         raise UsageError(f"{old.id} is a run of kind {old.kind!r}: only pretraining runs can be resumed")
-    if old.status == RUNNING and not running:
-        raise UsageError(f"{old.id} is still running: stop it first")
-    run = read_run(store, old.id)
+    if old.status == UNREADABLE:
+        raise FormatError(f"{old.id} cannot be resumed: {old.problem}")
+    if old.alive and not running:
+        raise UsageError(
+            f"{old.id} is {old.status} ({old.whereabouts}): stop it first; if it is surely gone, add --force"
+        )
+    run = load_run(old.folder)
     if (ADAPTED in run.manifest["extra"]) != adapted:
         right = "pretrain" if adapted else "adapt"
         raise UsageError(f"{old.id} is a run of `toolkit {right}`: go on with `toolkit {right} --resume {run_text}`")
-    settings = from_saved(tomllib.loads((old.folder / CONFIG).read_text(encoding="utf-8")))
+    settings = _saved_settings(old.folder)
     settings = settings.model_copy(update={"pretrain": settings.pretrain.model_copy(update=dict(limits))})
     joined = run.manifest["extra"].get(JOINED, settings.pretrain.batch_size)
     if joined % replicas.count:
         raise UsageError(f"{old.id} reads {joined} rows a step: {replicas} cannot share them evenly")
     share = {"batch_size": joined // replicas.count}
     settings = settings.model_copy(update={"pretrain": settings.pretrain.model_copy(update=share)})
-    sources = run.manifest["extra"]["sources"]
+    sources = _sources(run)
     cache = cache_folder(settings)
     with replicas.chief_first():
         prepared = prepare(sources["corpus"], sources["valid"], settings.text, settings.pretrain.valid_fraction, cache)
@@ -207,6 +220,30 @@ def reopen(
         )
     trainer.restore(old.folder)
     return run, trainer, settings
+
+
+def _saved_settings(folder: Path) -> Settings:
+    """Return the settings in a run folder.
+
+    Raises:
+        FormatError: config.toml is missing or damaged, or no configuration of this toolkit.
+    """
+    path = folder / CONFIG
+    try:
+        return from_saved(read_toml(path))
+    except (AttributeError, UsageError) as error:
+        raise FormatError(f"{path} does not hold the settings of a run ({error})") from None
+
+
+def _sources(run: Run) -> dict[str, list[str]]:
+    """Return the texts that a run was trained on."""
+    try:
+        return SOURCES.validate_python(run.manifest["extra"].get("sources"))
+    except ValidationError:
+        raise FormatError(
+            f"{run.summary.folder / MANIFEST} does not name the texts that {run.summary.id} was trained on "
+            f"(extra.sources): it cannot be resumed"
+        ) from None
 
 
 def absolute(patterns: Sequence[str | Path]) -> list[str]:

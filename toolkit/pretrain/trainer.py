@@ -18,7 +18,7 @@ from toolkit.files import fingerprint, room_for
 from toolkit.pretrain import checkpoint, preflight
 from toolkit.pretrain.batches import Batch, Batches, Lexicon
 from toolkit.pretrain.distribute import ALONE, Replicas
-from toolkit.pretrain.gradients import NotFinite, norms
+from toolkit.pretrain.gradients import NotFinite, first_not_finite, norms
 from toolkit.pretrain.graph import TrainingGraph
 from toolkit.pretrain.journal import Journal
 from toolkit.pretrain.outcome import Outcome, export
@@ -118,7 +118,8 @@ class Trainer:
             the JSON document of `toolkit pretrain`.
 
         Raises:
-            ToolkitError: a loss, gradient or perplexity is no finite number; the last good state has been exported.
+            ToolkitError: a loss, gradient, weight or perplexity is no longer finite; the best state by validation, if
+                there is one, has been exported.
             DiskFullError: the disk is full; the checkpoints are as they were.
             DataError: another worker has other settings or another text.
             WorkerLostError: another worker has gone.
@@ -145,10 +146,8 @@ class Trainer:
                 if self.standing.at(self.step) is None:
                     self._judge(run, journal, self._measured())
             except NotFinite as error:
-                self._save(run)
-                self._export(run, journal, "not finite", best=False)
-                raise ToolkitError(f"{error}; {run.folder / MODEL} holds the weights of step {self.step}") from None
-            outcome = self._export(run, journal, ended, best=True)
+                raise ToolkitError(f"{error}; {self._rescued(run, journal)}") from None
+            outcome = self._export(run, journal, ended)
             self.replicas.everyone(None)  # nobody leaves while the chief still writes
             refused = refusals(self.graph.bilm.spec)
             for refusal in refused:
@@ -228,6 +227,7 @@ class Trainer:
         )
 
     def _save(self, run: RunWriter) -> None:
+        run.require_mine()
         self.standing.schedule.renew(self.step, self.standing.seconds)
         checkpoint.save(run.folder, self.graph, self.standing.progress(self.step))
 
@@ -238,17 +238,43 @@ class Trainer:
 
     def _judge(self, run: RunWriter, journal: Journal, perplexity: Perplexity) -> None:
         """Record a validation; the best state so far becomes a checkpoint."""
-        journal.validation(self.step, perplexity, self.standing.best, self.standing.best_step)
         if not math.isfinite(perplexity.mean):
-            raise NotFinite(f"step {self.step}: the validation perplexity is {perplexity.mean}")
+            raise NotFinite(
+                f"step {self.step}: the validation perplexity is {perplexity.mean}: lower pretrain.learning_rate "
+                f"({self.settings.learning_rate})"
+            )
+        if part := first_not_finite(self.graph):
+            raise NotFinite(f"step {self.step}: the weights of {part} are no longer finite")
+        journal.validation(self.step, perplexity, self.standing.best, self.standing.best_step)
         if self.standing.judge(self.step, perplexity):
             self._save(run)
 
-    def _export(self, run: RunWriter, journal: Journal, ended: str, best: bool) -> Outcome:
-        """Write the model folder from the best state (else from the present one) and the run's results."""
+    def _rescued(self, run: RunWriter, journal: Journal) -> str:
+        """Export the best state of a run that met numbers that are not finite; return what was exported, in words.
+
+        The present weights count as a state where they are sound: a step that blows up changes none of them.
+        """
+        sound = self.standing.at(self.step) is not None
+        if not sound:
+            try:
+                self._judge(run, journal, self._measured())
+                self._save(run)
+                sound = True
+            except NotFinite:
+                logger.info("the weights of step %d are not sound", self.step)
+        if self.standing.best is None:
+            return "no model is exported, since no state of this run had a finite validation perplexity"
+        if not sound and not self.replicas.from_chief(lambda: self._take_best(run)):
+            return f"no model is exported, since the checkpoint of the best step, {self.standing.best_step}, is lost"
+        outcome = self._export(run, journal, "not finite")
+        return f"{run.folder / MODEL} holds the weights of step {outcome.exported_step}"
+
+    def _export(self, run: RunWriter, journal: Journal, ended: str) -> Outcome:
+        """Write the model folder from the best state (the last one where that is lost) and the run's results."""
+        run.require_mine()
         standing, step = self.standing, self.step
         last = exported = standing.at(step)
-        if best and standing.best_step != step and self.replicas.from_chief(lambda: self._take_best(run)):
+        if standing.best_step != step and self.replicas.from_chief(lambda: self._take_best(run)):
             step, exported = standing.best_step, standing.best
         outcome = Outcome(
             steps=self.step,
@@ -275,6 +301,6 @@ class Trainer:
         try:
             checkpoint.restore_weights(run.folder, self.graph, self.standing.best_step)
         except FormatError as error:
-            logger.warning("the best state is lost, the last one is exported: %s", error)
+            logger.warning("the best state is lost: %s", error)
             return False
         return True

@@ -31,6 +31,9 @@ class Bystander(RunWriter):
     def stop_gracefully(self) -> None:
         """Leave the status to the worker that writes."""
 
+    def require_mine(self) -> None:
+        """Leave it to the worker that writes to notice that the run was taken over."""
+
     def metric(
         self,
         name: str,

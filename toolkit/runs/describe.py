@@ -115,8 +115,8 @@ def run_details(run: Run) -> dict[str, Any]:
 
 
 def run_files(folder: Path) -> list[dict[str, Any]]:
-    """Return the files of a run folder by name, with their sizes in bytes."""
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    """Return the files of a run folder by name, with their sizes in bytes; hidden ones are left out."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("."))
     return [{"file": path.relative_to(folder).as_posix(), "bytes": path.stat().st_size} for path in files]
 
 
@@ -126,6 +126,8 @@ def run_text(run: Run) -> str:
     facts = [("run", summary.id), ("status", summary.status)]
     if summary.problem:
         facts.append(("problem", summary.problem))
+    if summary.whereabouts:
+        facts.append(("process", summary.whereabouts))
     if manifest.get("message"):
         facts.append(("message", str(manifest["message"])))
     facts += [("kind", summary.kind), ("task", summary.task or ""), ("seed", str(summary.seed))]

@@ -1,4 +1,4 @@
-"""From what a user calls a run to the run: ids, folders, names, ends of names, and groups of seeds."""
+"""From what a user calls a run to the run: ids, their beginnings, names, folders, and groups of seeds."""
 
 import difflib
 from pathlib import Path
@@ -9,7 +9,7 @@ from toolkit.runs.reader import RunSummary, list_runs, summarise
 
 
 def find_run(store: Path, text: str, kind: schema.Kind | None = None) -> RunSummary:
-    """Return the one run that a text names: its id, its folder, its name, the end of its id, or a part of it.
+    """Return the one run that a text names: its id, a unique beginning of it, its name, or its folder.
 
     Args:
         store: the run store.
@@ -65,8 +65,7 @@ def _matches(store: Path, text: str) -> list[RunSummary]:
         lambda run: run.name == text,
         lambda run: bool(run.name) and run.title == text,
         lambda run: bool(run.group) and run.group == text,
-        lambda run: run.id.endswith(text),
-        lambda run: text in run.id,
+        lambda run: run.id.startswith(text),
     )
     if text:
         for way in ways:
@@ -77,6 +76,11 @@ def _matches(store: Path, text: str) -> list[RunSummary]:
         folder = Path(text)
         if (folder / schema.MANIFEST).is_file():
             return [summarise(folder.resolve())]
+    candidates = [run for run in runs if text and text in run.id]
+    if candidates:
+        raise UsageError(
+            f"no run {text!r} in {store}; these contain it, give an id or a whole name: {_listed(candidates)}"
+        )
     names = {run.name for run in runs if run.name} | {run.id for run in runs}
     near = difflib.get_close_matches(text, names, n=5, cutoff=0.4)
     hint = f"near names: {', '.join(near)}" if near else f"{len(runs)} runs there; `toolkit runs list` shows them"

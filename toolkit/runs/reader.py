@@ -1,9 +1,8 @@
 """Reading run folders: half-written, damaged and foreign ones come back with their problem, never as an exception."""
 
 import json
-import shutil
+import logging
 import socket
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -15,14 +14,18 @@ from pydantic import TypeAdapter, ValidationError
 
 from toolkit.config import flatten
 from toolkit.errors import FormatError, UsageError
-from toolkit.files import read_json
+from toolkit.files import read_json, read_toml, remove_folder, sweep
 from toolkit.process import is_alive
 from toolkit.runs import schema
+from toolkit.runs.lock import RunLock
 from toolkit.runs.notes import Notes, read_notes
-from toolkit.runs.schema import Manifest, Metric
+from toolkit.runs.schema import Manifest, Metric, Mix
+
+logger = logging.getLogger(__name__)
 
 MANIFEST = TypeAdapter(Manifest)
 METRICS = TypeAdapter(list[Metric])
+MIXES = TypeAdapter(list[Mix])
 METRIC_COLUMNS = {
     "name": "str",
     "split": "str",
@@ -32,8 +35,15 @@ METRIC_COLUMNS = {
     "seconds": "float64",
     "kind": "str",
 }
+TEXT_COLUMNS = ("example_id", "split", "gold", "predicted")
 SILENCE_SECONDS = 60.0  # the shortest silence that makes a living process "stalled"
 SILENT_BEATS = 5
+GONE_SECONDS = (
+    3600.0  # the silence after which a run of another host counts as crashed: its process cannot be looked up
+)
+
+
+UNITS = ((86_400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"))
 
 
 @dataclass(frozen=True)
@@ -51,6 +61,7 @@ class RunSummary:
         progress, seconds_left: of a running one, where the run says so.
         metrics: the scores of results.json; empty until written.
         notes: tags, note, archived.
+        whereabouts: what is known of the process of a run that has not ended, in words.
     """
 
     id: str
@@ -70,6 +81,7 @@ class RunSummary:
     data_fingerprint: str | None = None
     metrics: tuple[Metric, ...] = ()
     notes: Notes = field(default_factory=Notes)
+    whereabouts: str = ""
 
     @property
     def alive(self) -> bool:
@@ -168,12 +180,27 @@ def load_run(folder: Path) -> Run:
             documents[name] = {}
     settings: dict[str, Any] = {}
     try:
-        settings = flatten(tomllib.loads((folder / schema.CONFIG).read_text(encoding="utf-8")))
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, AttributeError) as error:
-        problems.append(f"{schema.CONFIG} cannot be read ({error})")
+        settings = read_settings(folder)
+    except (FormatError, OSError) as error:
+        problems.append(_short(error, folder))
     return Run(
         replace(summary, problem="; ".join(problems)), documents[schema.MANIFEST], settings, documents[schema.RESULTS]
     )
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """Return the settings of a run by dotted key, as they are in its config.toml.
+
+    Raises:
+        FormatError: config.toml is missing or damaged, or holds values that no setting has.
+    """
+    path = folder / schema.CONFIG
+    try:
+        settings = flatten(read_toml(path))
+        json.dumps(settings, allow_nan=False)
+    except (AttributeError, RecursionError, TypeError, ValueError) as error:
+        raise FormatError(f"{path} holds no settings of a run ({error})") from None
+    return settings
 
 
 def summarise(folder: Path) -> RunSummary:
@@ -198,10 +225,11 @@ def summarise(folder: Path) -> RunSummary:
         except (FormatError, OSError) as error:
             problems.append(_short(error, folder))
     task = manifest["extra"].get("task")
+    now, host = datetime.now(UTC), socket.gethostname()
     return RunSummary(
         id=folder.name,
         folder=folder,
-        status=derived_status(manifest, datetime.now(UTC), socket.gethostname()),
+        status=derived_status(manifest, now, host),
         problem="; ".join(problems),
         kind=manifest["kind"],
         name=manifest["name"],
@@ -216,36 +244,49 @@ def summarise(folder: Path) -> RunSummary:
         data_fingerprint=manifest["data_fingerprint"],
         metrics=tuple(metrics),
         notes=notes,
+        whereabouts=_whereabouts(manifest, now, host),
     )
 
 
 def derived_status(manifest: Mapping[str, Any], now: datetime, host: str) -> str:
-    """Return the status that a reader can stand by.
+    """Return the status of a run as far as it can be known here.
 
-    A "running" is "crashed" when its process is gone from this host, "stalled" when it was silent for five of its own
-    heartbeats (60 s at least), here or on another host.
+    A "running" is "crashed" when its process is gone from this host, or when another host has been silent for an hour;
+    "stalled" when it was silent for five of its own heartbeats (60 s at least), here or on another host.
     """
     if manifest["status"] != schema.RUNNING:
         return manifest["status"]
-    if manifest["host"] == host and not is_alive(manifest["pid"], manifest["process_started"]):
+    here = manifest["host"] == host
+    if here and not is_alive(manifest["pid"], manifest["process_started"]):
         return schema.CRASHED
     silence = (now - _time(manifest["heartbeat"])).total_seconds()
     limit = max(SILENCE_SECONDS, SILENT_BEATS * manifest["heartbeat_seconds"])
+    if not here and silence > max(GONE_SECONDS, limit):
+        return schema.CRASHED
     return schema.STALLED if silence > limit else schema.RUNNING
 
 
+def _whereabouts(manifest: Mapping[str, Any], now: datetime, host: str) -> str:
+    """Say what is known of the process of a run that has not ended; "" for one that has."""
+    if manifest["status"] != schema.RUNNING:
+        return ""
+    seconds = max((now - _time(manifest["heartbeat"])).total_seconds(), 0.0)
+    ago = next(f"{seconds / size:.0f} {unit}" for size, unit in UNITS if seconds >= 2 * size or size == 1)
+    process = f"process {manifest['pid']} on {manifest['host']}"
+    if manifest["host"] != host:
+        return f"last sign of life {ago} ago from {process}, which cannot be looked up from {host}"
+    there = "is running" if is_alive(manifest["pid"], manifest["process_started"]) else "is gone"
+    return f"last sign of life {ago} ago, {process} {there}"
+
+
 def read_metrics(folder: Path) -> pd.DataFrame:
-    """Return metrics.jsonl with the columns name, split, value, step, tokens, seconds, kind; empty when not there.
+    """Return metrics.jsonl with the columns name, split, value, step, tokens, seconds, kind; empty without a file.
 
     Lines that are not whole are left out: the last one may be half-written. Absent numbers are not-a-number, an absent
     kind is "".
     """
     rows = []
-    try:
-        text = (folder / schema.METRICS).read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        text = ""
-    for line in text.splitlines():
+    for line in _lines(folder / schema.METRICS):
         row = _metric_line(line)
         if row is not None:
             rows.append(row)
@@ -264,14 +305,20 @@ def read_predictions(folder: Path, columns: Sequence[str] | None = None) -> pd.D
     """
     path = folder / schema.PREDICTIONS
     try:
+        if path.is_dir():  # pandas would read all files in it
+            raise FormatError(f"{path} is a folder, expected a Parquet file")
         frame = pd.read_parquet(path, columns=None if columns is None else list(columns))
     except FileNotFoundError:
         raise FormatError(f"{folder.name} keeps no predictions ({schema.PREDICTIONS} is missing)") from None
     except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
         raise FormatError(f"{path} is not a readable Parquet file ({error})") from None
-    missing = {"example_id", "split", "gold", "predicted"} - set(frame.columns)
+    missing = set(TEXT_COLUMNS) - set(frame.columns)
     if missing:
         raise FormatError(f"{path} lacks the columns {', '.join(sorted(missing))}")
+    for column in TEXT_COLUMNS:
+        kind = pd.api.types.infer_dtype(frame[column], skipna=False)
+        if kind not in ("string", "empty"):
+            raise FormatError(f"{path}: the column {column} holds values of the type {kind}, expected text")
     return frame
 
 
@@ -285,33 +332,45 @@ def read_layers(folder: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     history = read_json(path)
-    if not isinstance(history, list) or not all(
-        isinstance(entry, dict) and isinstance(entry.get("weights"), list) for entry in history
-    ):
-        raise FormatError(f"{path} is not a list of mixes with weights")
+    _checked(MIXES, history, str(path))
     return history
 
 
 def log_tail(folder: Path, lines: int = 200) -> str:
     """Return the last lines of log.txt, "" when there is none."""
-    try:
-        text = (folder / schema.LOG).read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
-        return ""
-    return "\n".join(text.splitlines()[-lines:])
+    return "\n".join(_lines(folder / schema.LOG)[-lines:])
 
 
-def remove_run(summary: RunSummary) -> None:
+def remove_run(summary: RunSummary, force: bool = False) -> None:
     """Delete a run folder for good.
+
+    Args:
+        summary: of the run.
+        force: even if a process may still be writing it; that process then stops at its next write.
 
     Raises:
         UsageError: a process may still be writing it.
     """
-    if summary.alive:
-        raise UsageError(f"run {summary.id} is {summary.status}: stop it first (process still there), then remove it")
-    hidden = summary.folder.with_name(f".removing-{summary.id}")
-    summary.folder.rename(hidden)  # gone from every list at once, even when the deletion is interrupted
-    shutil.rmtree(hidden)
+    if summary.alive and not force:
+        raise UsageError(
+            f"run {summary.id} is {summary.status} ({summary.whereabouts}): stop it first, or remove it with --force"
+        )
+    lock = RunLock(summary.folder, force)
+    try:
+        remove_folder(summary.folder)
+    finally:
+        lock.release()
+
+
+def sweep_store(store: Path) -> None:
+    """Remove what killed processes left in a run store and in its runs, by dead owner or age (see `files.sweep`)."""
+    sweep(store)
+    for folder in run_folders(store):
+        try:
+            for place in (folder, *(entry for entry in folder.iterdir() if entry.is_dir() and entry.name[0] != ".")):
+                sweep(place)
+        except OSError as error:  # another process removes it, or it is not ours to write
+            logger.info("%s is not swept: %s", folder, error)
 
 
 def _manifest(folder: Path) -> Manifest:
@@ -323,8 +382,9 @@ def _manifest(folder: Path) -> Manifest:
             "update the toolkit"
         )
     manifest = _checked(MANIFEST, document, schema.MANIFEST)
-    for key in ("started", "heartbeat"):
-        _time(manifest[key])
+    for key in ("started", "heartbeat", "ended"):
+        if manifest[key] is not None:
+            _time(manifest[key])
     return manifest
 
 
@@ -349,7 +409,9 @@ def _time(text: str) -> datetime:
         time = datetime.fromisoformat(text)
     except ValueError:
         raise FormatError(f"{schema.MANIFEST}: {text!r} is not an ISO 8601 time") from None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
+    if not 1970 <= time.year < 2200:
+        raise FormatError(f"{schema.MANIFEST}: {text!r} is not the time of a run")
+    return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def _metric_line(line: str) -> dict[str, Any] | None:
@@ -359,9 +421,17 @@ def _metric_line(line: str) -> dict[str, Any] | None:
         clean["value"] = float(row["value"])  # "nan" and "inf" are written as texts
         for key in ("step", "tokens", "seconds"):
             clean[key] = float("nan") if clean[key] is None else float(clean[key])
-    except (json.JSONDecodeError, AttributeError, KeyError, TypeError, ValueError):
+    except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError):
         return None
-    return clean if isinstance(clean["name"], str) and isinstance(clean["split"], str) else None
+    return clean if all(isinstance(clean[key], str) for key in ("name", "split", "kind")) else None
+
+
+def _lines(path: Path) -> list[str]:
+    """Return the lines of a file that is only ever appended to; none where there is no such file."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except (FileNotFoundError, IsADirectoryError):
+        return []
 
 
 def _short(error: Exception, folder: Path) -> str:

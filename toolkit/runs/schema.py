@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Mapping
-from typing import Any, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
+from pydantic import Field
 from typing_extensions import TypedDict  # pydantic checks typing's own only from Python 3.12 on
 
 from toolkit.config import Settings, flatten
@@ -59,24 +60,30 @@ NOISE = frozenset(
 LATER = {"evaluate.finetune_rate": 0.0}
 
 
+# What a reader accepts: numbers that every later step (tables, charts, process calls) can hold.
+Integer = Annotated[int, Field(ge=-(2**63), lt=2**63)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+ProcessId = Annotated[int, Field(ge=1, lt=2**31)]
+
+
 class Manifest(TypedDict):
     """`run.json`. Times are UTC, ISO 8601 with seconds."""
 
-    schema_version: int
+    schema_version: Integer
     id: str
     kind: str
     name: str
     group: str  # fingerprint of settings, task, model and data without the seed: equal for the seeds of one experiment
-    seed: int
+    seed: Integer
     status: str
     message: NotRequired[str]  # why it failed
     started: str
     ended: str | None
     heartbeat: str
-    heartbeat_seconds: float  # the interval that the run promises
-    progress: float | None  # share done, 0 to 1
-    seconds_left: float | None
-    pid: int
+    heartbeat_seconds: Finite  # the interval that the run promises
+    progress: Finite | None  # share done, 0 to 1
+    seconds_left: Finite | None
+    pid: ProcessId
     process_started: str | None  # the kernel's start mark of that pid, so that a reused pid is not taken for the run
     host: str
     argv: list[str]
@@ -92,14 +99,23 @@ class Metric(TypedDict):
 
     name: str
     split: str
-    value: float
-    low: NotRequired[float]  # 95 % interval
-    high: NotRequired[float]
-    n: NotRequired[int]  # examples or tokens behind the value
+    value: Finite
+    low: NotRequired[Finite]  # 95 % interval
+    high: NotRequired[Finite]
+    n: NotRequired[Integer]  # examples or tokens behind the value
     higher_is_better: NotRequired[bool]
-    best_step: NotRequired[int]
-    last: NotRequired[float]
+    best_step: NotRequired[Integer]
+    last: NotRequired[Finite]
     kind: NotRequired[str]  # of a perplexity: "full" or "sampled"
+
+
+class Mix(TypedDict):
+    """One entry of `layers.json`: the scalar mix at a logged step."""
+
+    step: NotRequired[Integer]
+    seed: NotRequired[Integer]
+    weights: list[Finite]  # after the softmax, one for each layer
+    gamma: NotRequired[Finite]
 
 
 def relevant_settings(kind: str, flat: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,10 +24,12 @@ import pandas as pd
 
 import toolkit
 from toolkit.config import Settings
-from toolkit.errors import DiskFullError, ToolkitError
+from toolkit.errors import DiskFullError, FormatError, ToolkitError
 from toolkit.files import FULL_DISK, atomic_path, json_text, read_json, sweep, write_json, write_text
 from toolkit.process import start_mark
 from toolkit.runs import schema
+from toolkit.runs.lock import RunLock
+from toolkit.runs.reader import sweep_store
 from toolkit.runs.schema import Manifest
 from toolkit.runs.settings_file import to_toml
 
@@ -35,7 +37,12 @@ logger = logging.getLogger(__name__)
 
 PACKAGES = ("tensorflow", "keras", "numpy", "h5py", "pandas", "scikit-learn", "elmo-toolkit")
 PREDICTION_COLUMNS = ("example_id", "split", "gold", "predicted", "probabilities")
+WRITER = ("pid", "process_started", "host")  # keys of the manifest that name the process
 TOP_FIELDS = ("model_fingerprint", "data_fingerprint", "seed", "name")
+
+
+class LostRunError(ToolkitError):
+    """Another process writes the run now, or it was removed: this one must not write it any more."""
 
 
 class RunWriter:
@@ -50,8 +57,9 @@ class RunWriter:
         id: its name.
     """
 
-    def __init__(self, folder: Path, manifest: Manifest, settings: Settings) -> None:
+    def __init__(self, folder: Path, manifest: Manifest, settings: Settings, lock: RunLock) -> None:
         self.folder = folder
+        self._lock = lock
         self.id = folder.name
         self._manifest = manifest
         self._settings = settings
@@ -62,7 +70,7 @@ class RunWriter:
         self._previous: Any = None
         self._metrics: TextIO = (folder / schema.METRICS).open("a", encoding="utf-8", buffering=1)
         self._log: TextIO = (folder / schema.LOG).open("a", encoding="utf-8", buffering=1)
-        self._write()
+        self._write(first=True)
 
     @classmethod
     def start(
@@ -115,17 +123,19 @@ class RunWriter:
             "data_fingerprint": data_fingerprint,
             "extra": dict(extra or {}),
         }
+        lock = RunLock(folder)
         write_text(folder / schema.CONFIG, to_toml(settings))
-        return cls(folder, manifest, settings)
+        return cls(folder, manifest, settings, lock)
 
     @classmethod
-    def resume(cls, folder: Path, settings: Settings, step: int) -> "RunWriter":
-        """Go on writing a run whose process has ended.
+    def resume(cls, folder: Path, settings: Settings, step: int, lock: RunLock) -> "RunWriter":
+        """Continue to write a run whose process has ended.
 
         Args:
             folder: of the run.
             settings: the resolved settings from now on.
-            step: of the checkpoint it goes on from; metrics of later steps are dropped, since those steps come again.
+            step: of the checkpoint it resumes from; metrics of later steps are dropped, since those steps come again.
+            lock: of the folder, acquired before the run's state was read.
         """
         sweep(folder)
         manifest: Manifest = read_json(folder / schema.MANIFEST)
@@ -137,7 +147,7 @@ class RunWriter:
         rows = _metrics_until(folder / schema.METRICS, step)
         write_text(folder / schema.METRICS, "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows))
         write_text(folder / schema.CONFIG, to_toml(settings))
-        writer = cls(folder, manifest, settings)
+        writer = cls(folder, manifest, settings, lock)
         writer._began -= max((row["seconds"] for row in rows), default=0.0)
         writer.log(f"resumed at step {step}")
         return writer
@@ -163,8 +173,20 @@ class RunWriter:
             self._manifest["status"] = schema.FAILED
             text = str(error)
             self._manifest["message"] = text if isinstance(error, ToolkitError) else f"{type(error).__name__}: {text}"
-            with _as_far_as_the_disk_allows():
-                self.log(self._manifest["message"])
+            if not isinstance(error, LostRunError):
+                with _as_far_as_the_disk_allows():
+                    self.log(self._manifest["message"])
+        try:
+            self._close()
+        except LostRunError as lost:
+            if error is None:
+                raise
+            logger.warning("%s", lost)
+        finally:
+            self._lock.release()
+
+    def _close(self) -> None:
+        """Write the last manifest and close the files."""
         now = _now().isoformat(timespec="seconds")
         self._manifest.update(ended=now, heartbeat=now, seconds_left=None)
         if self._manifest["status"] == schema.DONE:
@@ -173,9 +195,10 @@ class RunWriter:
             self._write()
         except DiskFullError:
             self._write_in_place()
-        for file in (self._metrics, self._log):
-            with _as_far_as_the_disk_allows():
-                file.close()
+        finally:
+            for file in (self._metrics, self._log):
+                with _as_far_as_the_disk_allows():
+                    file.close()
 
     def stop_gracefully(self) -> None:
         """Say that the run ends before its time, for a caller that catches KeyboardInterrupt to finish in order.
@@ -223,10 +246,9 @@ class RunWriter:
             progress: share of the work done, 0 to 1; None keeps the last.
             seconds_left: the expected rest; None keeps the last.
         """
-        if progress is not None:
-            self._manifest["progress"] = float(progress)
-        if seconds_left is not None:
-            self._manifest["seconds_left"] = float(seconds_left)
+        for key, value in (("progress", progress), ("seconds_left", seconds_left)):
+            if value is not None:
+                self._manifest[key] = float(value) if math.isfinite(value) else None  # type: ignore[literal-required]
         if time.monotonic() - self._beat >= schema.HEARTBEAT_SECONDS:
             self._manifest["heartbeat"] = _now().isoformat(timespec="seconds")
             self._write()
@@ -247,6 +269,7 @@ class RunWriter:
             missing = {"name", "split", "value"} - metric.keys()
             if missing:
                 raise ValueError(f"metric {metric} lacks {', '.join(sorted(missing))}")
+        self.require_mine()
         write_json(self.folder / schema.RESULTS, dict(document))
 
     def predictions(self, frame: pd.DataFrame) -> None:
@@ -266,6 +289,7 @@ class RunWriter:
         twice = frame.duplicated(["split", "example_id"])
         if twice.any():
             raise ValueError(f"example_id {frame['example_id'][twice].iloc[0]!r} stands twice in one split")
+        self.require_mine()
         with atomic_path(self.folder / schema.PREDICTIONS) as path:
             frame.to_parquet(path, index=False)
 
@@ -276,13 +300,34 @@ class RunWriter:
             history: one entry a logged step: step, seed, weights (after the softmax, one a layer), gamma. The last
                 entry is that of the weights which the scores were computed with.
         """
+        self.require_mine()
         write_json(self.folder / schema.LAYERS, [dict(entry) for entry in history])
 
     def log(self, text: str) -> None:
         """Append a line with the UTC time to log.txt."""
         self._log.write(f"{_now().isoformat(timespec='seconds')}  {text}\n")
 
-    def _write(self) -> None:
+    def require_mine(self) -> None:
+        """Check that no other process has taken over this run, and that it is still there; call it before a write.
+
+        Raises:
+            LostRunError: run.json names another process, or is gone.
+        """
+        try:
+            found = read_json(self.folder / schema.MANIFEST)
+        except FormatError:
+            if (self.folder / schema.MANIFEST).exists():  # damaged: it is written again
+                return
+            raise LostRunError(f"run {self.id} was removed while this process wrote it; it stops here") from None
+        if isinstance(found, dict) and any(found.get(key) != self._manifest[key] for key in WRITER):
+            raise LostRunError(
+                f"run {self.id} was taken over by process {found.get('pid')} on {found.get('host')} (--force); this "
+                f"process, {self._manifest['pid']} on {self._manifest['host']}, stops and leaves it as it is"
+            )
+
+    def _write(self, first: bool = False) -> None:
+        if not first:
+            self.require_mine()
         task = self._manifest["extra"].get("task")
         self._manifest["group"] = schema.group_of(
             self._manifest["kind"],
@@ -323,10 +368,10 @@ def _metrics_until(path: Path, step: int) -> list[dict[str, Any]]:
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []:
         try:
             row = json.loads(line)
-        except json.JSONDecodeError:  # the line that the process was writing when it was killed
-            continue
-        if row.get("step", 0) <= step:
-            rows.append(row)
+            if row.get("step", 0) <= step:
+                rows.append(row | {"seconds": float(row["seconds"])})
+        except (AttributeError, KeyError, OverflowError, RecursionError, TypeError, ValueError):
+            continue  # the line that the process was writing when it was killed, or damage
     return rows
 
 
@@ -336,6 +381,7 @@ def _now() -> datetime:
 
 def _new_folder(store: Path, name: str) -> Path:
     store.mkdir(parents=True, exist_ok=True)
+    sweep_store(store)
     number = 1
     while True:
         folder = store / (name if number == 1 else f"{name}-{number}")
