@@ -139,7 +139,7 @@ def test_a_decay_without_a_budget_is_refused(tmp_path) -> None:
 
 def test_a_new_budget_says_what_it_does_to_the_rate(tmp_path, caplog) -> None:
     caplog.set_level("INFO")
-    falling = {"pretrain.schedule": "linear", "pretrain.steps": 10}
+    falling = {"pretrain.schedule": "linear", "pretrain.steps": 10, "pretrain.learning_rate": 0.002}
     first = pretrain([text(tmp_path)], settings(tmp_path, **falling), name="short")
     resume(tmp_path / "runs", first["run"], {"steps": 20})
     assert "at step 10 the learning rate is 0.001, by the old budget it would be 0" in caplog.text
