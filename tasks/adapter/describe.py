@@ -17,8 +17,10 @@ def evaluation_text(documents: Sequence[Mapping[str, Any]], table: ScoreTable) -
         documents: of `tasks.adapter.grid.run_grid`.
         table: of all their runs.
     """
-    rows = [HEADER, *(_row(document["task"], row) for document in documents for row in document["rows"])]
+    rows = [HEADER, *(_row(d["task"], row) for d in documents for row in (*d["floors"], *d["rows"]))]
     blocks = [columns(rows), "\n".join(_notes(documents))]
+    over_bag = [f"{d['task']}: {c['sentence']}" for d in documents for c in d["over_bag"]]
+    blocks += ["\n".join(["What each representation adds to a bag of words:", *over_bag])] if over_bag else []
     sentences = [f"{d['task']}: {c['sentence']}" for d in documents for c in d["comparisons"]]
     blocks += ["\n".join(sentences)] if sentences else []
     return "\n\n".join([*blocks, table_text(table)])
@@ -57,6 +59,10 @@ def _notes(documents: Sequence[Mapping[str, Any]]) -> list[str]:
         notes.append(
             "± SEEDS: half of the 95 % t interval of the mean over seeds, wide for few seeds; "
             "- of one seed, or where all give the same."
+        )
+    if any(document["floors"] for document in documents):
+        notes.append(
+            "majority and bag are floors: they read the words alone and need no model (--no-floors leaves them out)."
         )
     notes.append("± EXAMPLES: half of the 95 % bootstrap interval over the test examples.")
     if any(row["layer_weights"] for row in rows):

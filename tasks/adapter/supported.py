@@ -1,6 +1,7 @@
 """Which head takes which task."""
 
 from tasks.adapter.head import all_heads, find_head
+from tasks.adapter.representation import BESIDE_BAG, split_mixes
 from tasks.task import Task
 from toolkit.config import Evaluate
 from toolkit.errors import UsageError
@@ -20,6 +21,12 @@ def check_supported(task: Task, settings: Evaluate) -> None:
         fitting = ", ".join(name for name, known in all_heads().items() if task.kind in known.kinds)
         raise UsageError(
             f"task {task.name!r} is about {WHAT[task.kind]}, not for head {settings.head!r}: use {fitting}"
+        )
+    beside = next((mix for mix in split_mixes(settings.mix) if mix.startswith(BESIDE_BAG)), None)
+    if task.kind == "tagging" and beside:
+        raise UsageError(
+            f"task {task.name!r}, mix {beside!r}: a bag of words goes with a label a sentence or pair, not a label a "
+            f"token; take {beside.removeprefix(BESIDE_BAG)}"
         )
     if settings.mix_at != "input" and not head.has_output:
         raise UsageError(f"head {settings.head!r} has no states for a mix at its output: use evaluate.mix_at=input")

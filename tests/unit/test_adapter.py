@@ -73,6 +73,7 @@ def model(tiny_model):
 
 def settings_for(data: Path, root: Path, **evaluate_keys: object) -> Settings:
     keys = {
+        "word_vectors": "model",
         "head": "linear",
         "epochs": 20,
         "patience": 8,

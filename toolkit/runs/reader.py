@@ -97,7 +97,8 @@ class Run:
     Attributes:
         summary: as in the list.
         manifest: `run.json` as it stands.
-        settings: the resolved settings by dotted key; empty when config.toml is missing or damaged.
+        settings: the resolved settings by dotted key, and the inputs that the run names (`schema.INPUTS`); empty when
+            config.toml is missing or damaged.
         results: `results.json` as it stands, empty until written.
     """
 
@@ -168,6 +169,7 @@ def load_run(folder: Path) -> Run:
     settings: dict[str, Any] = {}
     try:
         settings = flatten(tomllib.loads((folder / schema.CONFIG).read_text(encoding="utf-8")))
+        settings |= schema.inputs_of(documents[schema.MANIFEST].get("extra"))
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, AttributeError) as error:
         problems.append(f"{schema.CONFIG} cannot be read ({error})")
     return Run(
