@@ -71,11 +71,14 @@ class Classifier(tf.keras.layers.Layer):
             self.table = self.add_weight(shape=table.shape, name="table", initializer="zeros")
             self.table.assign(table)
         self.head = head(n_labels, settings, np.random.default_rng(seed), kind)
-        self.of_bag = tf.keras.layers.Dense(n_labels, use_bias=False, kernel_initializer="zeros") if bag_width else None
+        self.of_bag = tf.keras.layers.Dense(n_labels, use_bias=False) if bag_width else None
         rows = 2 if kind == "pair" else 1
         shape = (representation.n_layers, representation.width)
         first = tf.zeros((rows, 1, *shape)) if bilm is None else tf.fill([rows, 1], "a")
         self(first, np.ones(rows, np.int32), bag=tf.zeros((1, bag_width)))
+        if self.of_bag is not None:  # training starts from what the bag says
+            start = np.eye(n_labels) if bag_width == n_labels else [[-0.5, 0.5]]
+            self.of_bag.set_weights([np.array(start, np.float32)])
         self.signature = (
             tf.TensorSpec([None, None, *shape], tf.float16) if bilm is None else tf.TensorSpec([None, None], tf.string),
             tf.TensorSpec([None], tf.int32),

@@ -30,7 +30,7 @@ def test_floors_are_runs_with_the_ids_of_the_other_runs_and_a_sentence_compares_
     table = score_table(runs_for_table(tmp_path / "runs", grid.runs))
     text = evaluation_text(grid.documents, table)
     assert "What each representation adds to a bag of words:" in text
-    assert [one["a"] for one in document["over_bag"]] == ["toy-bag-s1"] * 2
+    assert [one["a"] for one in document["over_bag"]] == ["toy-bag-0.9-of-train-s1"] * 2
     assert {(row.mix, row.model) for row in table.rows} >= {("majority", "-"), ("bag", "-")}
     assert all(not row.settings for row in table.rows), "a floor depends on none of the settings of a head"
 
