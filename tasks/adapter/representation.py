@@ -80,11 +80,7 @@ class Representation:
             UsageError: the mix is unknown, does not fit the number of layers, or leaves nothing over.
         """
         form = mix.removeprefix(BESIDE_BAG)
-        if form in FLOORS:
-            raise UsageError(
-                f"mix {mix!r}: {' and '.join(FLOORS)} are in every table unless --no-floors is given; as a mix take "
-                f"one of {', '.join(FORMS)}"
-            )
+        check_form(mix)
         if form == "none" and not x_k:
             raise UsageError("mix 'none' without x_k leaves no vector: take --x-k or another mix")
         if place == "output" and not x_k:
@@ -134,6 +130,23 @@ class Representation:
         return f"[{'; '.join(parts)}] -> {self.size}{output}{', bag' if self.bag else ''}"
 
 
+def check_form(mix: str) -> None:
+    """Refuse what is no mix whatever the number of layers.
+
+    Raises:
+        UsageError: the mix is a floor or unknown.
+    """
+    form, _, argument = mix.removeprefix(BESIDE_BAG).partition(":")
+    if form in FLOORS:
+        raise UsageError(
+            f"mix {mix!r}: {' and '.join(FLOORS)} are in every table unless --no-floors is given; as a mix take "
+            f"one of {', '.join(FORMS)}"
+        )
+    if form in ("layer", "fixed") if argument else form in ("none", "top", "average", "learned", "gated", "concat"):
+        return
+    raise UsageError(f"unknown mix {mix!r}: {did_you_mean(mix, FORMS)}")
+
+
 def _weights(mix: str, n_layers: int) -> tuple[float, ...] | None:
     form, _, argument = mix.partition(":")
     if mix in ("none", "learned", "gated", "concat"):
@@ -142,13 +155,11 @@ def _weights(mix: str, n_layers: int) -> tuple[float, ...] | None:
         return (1.0 / n_layers,) * n_layers
     if mix == "top":
         return _one_hot(n_layers - 1, n_layers)
-    if form == "layer" and argument:
+    if form == "layer":
         if not (argument.isascii() and argument.isdigit()) or int(argument) >= n_layers:
             raise UsageError(f"mix {mix!r}: there are the layers 0 to {n_layers - 1}, 0 being the token layer")
         return _one_hot(int(argument), n_layers)
-    if form == "fixed" and argument:
-        return _fixed(mix, argument.split(","), n_layers)
-    raise UsageError(f"unknown mix {mix!r}: {did_you_mean(mix, FORMS)}")
+    return _fixed(mix, argument.split(","), n_layers)
 
 
 def _fixed(mix: str, texts: Sequence[str], n_layers: int) -> tuple[float, ...]:
