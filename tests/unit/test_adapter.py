@@ -165,7 +165,7 @@ def test_run_folder_is_healthy_and_complete(evaluated):
     assert run.settings["evaluate.mix"] == "learned" and run.settings["evaluate.seed"] == 2
     extra = run.manifest["extra"]
     assert (extra["task"], extra["mix"], extra["x_k"], extra["head"]) == ("toy", "learned", True, "linear")
-    assert extra["representation"] == "[x_k 8; ELMo 16] -> 24"
+    assert extra["representation"] == "[x_k of the model 8; ELMo 16] -> 24"
     assert extra["labels"] == ["negative", "positive"]
     test, dev = run.results["metrics"]
     assert (test["split"], test["n"], test["higher_is_better"]) == ("test", 60, True)
@@ -223,7 +223,7 @@ def test_comparison_is_that_of_toolkit_compare(evaluated):
 def test_table_says_what_its_figures_are(evaluated):
     document, store, _ = evaluated
     text = evaluation_text([document], score_table(runs_for_table(store)))
-    assert "[x_k 8; ELMo 16] -> 24" in text
+    assert "[x_k of the model 8; ELMo 16] -> 24" in text
     assert "t interval" in text and "bootstrap" in text
     assert "toy-none-linear" in text and "toy-learned-linear" in text
 
