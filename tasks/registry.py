@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tasks
-from tasks.task import Task
+from tasks.task import Splits, Task
 from toolkit.errors import UsageError, did_you_mean
+from toolkit.files import fingerprint
 
 logger = logging.getLogger(__name__)
 
@@ -85,6 +86,17 @@ def discover(folder: Path | None = None) -> Found:
         else:
             known[task.name] = task
     return Found(dict(sorted(known.items())), problems)
+
+
+def data_fingerprint(task: Task, splits: Splits) -> str:
+    """Return 16 hexadecimal digits that name what a task asks: its examples, and its version, metric and labels.
+
+    Of a task of ours in its first version the examples say all. A task file of the user can change its metric or its
+    labels while the examples stay.
+    """
+    if task.version == 1 and _ours().get(task.name) is task:
+        return splits.fingerprint
+    return fingerprint([splits.fingerprint, task.version, task.metric, task.labels])
 
 
 @functools.cache

@@ -149,7 +149,7 @@ class Evaluate(Section):
     mix: str = "learned"
     mix_at: Literal["input", "output", "both"] = "input"
     x_k: bool = True
-    word_vectors: str = "model"
+    word_vectors: str = "trained:100"
     unknown_words: Literal["model", "zeros"] = "model"
     head: str = "bilstm"
     seeds: int = Field(1, ge=1)

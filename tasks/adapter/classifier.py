@@ -26,6 +26,7 @@ class Classifier(tf.keras.layers.Layer):
         table: float32 [words, D], vectors that stand for x_k in place of the model's own.
         train_table: whether these are trained with the classifier.
         bilm: is trained with the classifier; None where the layers come from elsewhere.
+        bag_width: K, decision values of a bag of words beside the states that the head scores; 0 for none.
 
     Call arguments:
         inputs: layers, float16 or float32 [B, T, L+1, 2P], anything at padding; with a biLM tokens, string [B, T], ""
@@ -33,13 +34,14 @@ class Classifier(tf.keras.layers.Layer):
         lengths: int32 [B], the true tokens.
         words: int32 [B, T], rows of `table`; not needed without one.
         positions: int32 [B], where the word in question stands; -1, as by default, where there is none.
+        bag: float32 [B, K], of pairs [B / 2, K]: the decision values, which count linearly in the scores of any head.
         training: whether dropout is on.
 
     Returns (of a call):
         float32 [B, n_labels] before the softmax: [B / 2, n_labels] of pairs, [B, T, n_labels] of tokens.
 
     Attributes:
-        signature: of the first four arguments, layers in float16, batch and length left open: one graph for all.
+        signature: of the first five arguments, layers in float16, batch and length left open: one graph for all.
         probabilities: from these arguments to the result behind the softmax, as a graph traced once.
         gate_weights: from inputs to the weights of each gated mix by place, float32 [B, T, L+1], as a graph.
         mixes: by place, "input" and "output".
@@ -57,6 +59,7 @@ class Classifier(tf.keras.layers.Layer):
         table: np.ndarray | None = None,
         train_table: bool = False,
         bilm: BiLMLayer | None = None,
+        bag_width: int = 0,
     ) -> None:
         super().__init__(dtype="float32", autocast=False)
         self.representation, self.kind = representation, kind
@@ -68,14 +71,20 @@ class Classifier(tf.keras.layers.Layer):
             self.table = self.add_weight(shape=table.shape, name="table", initializer="zeros")
             self.table.assign(table)
         self.head = head(n_labels, settings, np.random.default_rng(seed), kind)
+        self.of_bag = tf.keras.layers.Dense(n_labels, use_bias=False) if bag_width else None
         rows = 2 if kind == "pair" else 1
         shape = (representation.n_layers, representation.width)
-        self(tf.zeros((rows, 1, *shape)) if bilm is None else tf.fill([rows, 1], "a"), np.ones(rows, np.int32))
+        first = tf.zeros((rows, 1, *shape)) if bilm is None else tf.fill([rows, 1], "a")
+        self(first, np.ones(rows, np.int32), bag=tf.zeros((1, bag_width)))
+        if self.of_bag is not None:  # training starts from what the bag says
+            start = np.eye(n_labels) if bag_width == n_labels else [[-0.5, 0.5]]
+            self.of_bag.set_weights([np.array(start, np.float32)])
         self.signature = (
             tf.TensorSpec([None, None, *shape], tf.float16) if bilm is None else tf.TensorSpec([None, None], tf.string),
             tf.TensorSpec([None], tf.int32),
             tf.TensorSpec([None, None], tf.int32),
             tf.TensorSpec([None], tf.int32),
+            tf.TensorSpec([None, bag_width], tf.float32),
         )
         self.probabilities = tf.function(
             lambda *batch: tf.nn.softmax(self(*batch)), input_signature=self.signature, autograph=False
@@ -88,18 +97,35 @@ class Classifier(tf.keras.layers.Layer):
         lengths: tf.Tensor,
         words: tf.Tensor | None = None,
         positions: tf.Tensor | None = None,
+        bag: tf.Tensor | None = None,
         training: bool = False,
     ) -> tf.Tensor:
         """Score sentences; arguments as in the class."""
         mask, positions = self._mask_and_positions(inputs, lengths, positions)
         layers = self._layers_of(inputs)
         vectors, behind = self.vectors(layers, words), self._behind(layers)
-        return self.head(vectors, mask, behind=behind, positions=positions, training=training)
+        scores = self.head(vectors, mask, behind=behind, positions=positions, training=training)
+        return scores if self.of_bag is None else scores + self.of_bag(bag)
 
-    def inputs_of_scores(self, inputs: tf.Tensor, lengths: tf.Tensor, words: tf.Tensor, positions: tf.Tensor):
+    def inputs_of_scores(
+        self, inputs: tf.Tensor, lengths: tf.Tensor, words: tf.Tensor, positions: tf.Tensor, bag: tf.Tensor
+    ) -> tf.Tensor:
         """Return what a linear head's scores are a linear function of; arguments as in a call."""
         mask, positions = self._mask_and_positions(inputs, lengths, positions)
-        return self.head.features(self.vectors(self._layers_of(inputs), words), mask, positions)
+        features = self.head.features(self.vectors(self._layers_of(inputs), words), mask, positions)
+        return features if self.of_bag is None else tf.concat([features, bag], -1)
+
+    def linear(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return kernel and bias of a linear head, rows as in `inputs_of_scores`."""
+        kernel, bias = self.head.scores.get_weights()
+        return (kernel if self.of_bag is None else np.concatenate([kernel, self.of_bag.get_weights()[0]])), bias
+
+    def set_linear(self, kernel: np.ndarray, bias: np.ndarray) -> None:
+        """Set kernel and bias of a linear head, rows as in `inputs_of_scores`."""
+        width = self.head.scores.kernel.shape[0]
+        self.head.scores.set_weights([kernel[:width], bias])
+        if self.of_bag is not None:
+            self.of_bag.set_weights([kernel[width:]])
 
     @staticmethod
     def _mask_and_positions(inputs: tf.Tensor, lengths: tf.Tensor, positions: tf.Tensor | None) -> tuple:

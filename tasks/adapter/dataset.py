@@ -12,7 +12,7 @@ from tasks.adapter.finetuning import Sentences
 from tasks.task import Example, Kind, Task
 from toolkit.metrics import METRICS, TAG_SEPARATOR, CountMetric
 
-Batch = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # as `Classifier` takes it
+Batch = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]  # as `Classifier` takes it
 UNSCORED = -1  # the target at padding
 
 
@@ -29,6 +29,7 @@ class Dataset:
         positions: int32 [sentences], where the word in question stands, else -1.
         gold: texts [examples], as `toolkit.metrics` takes them.
         words: int32 [tokens], each token's row in a table of vectors; zeros without one.
+        bag: float32 [examples, K], decision values of a bag of words; K = 0 without one.
     """
 
     kind: Kind
@@ -39,6 +40,7 @@ class Dataset:
     positions: np.ndarray
     gold: np.ndarray
     words: np.ndarray
+    bag: np.ndarray
 
     @classmethod
     def of(cls, task: Task, examples: Sequence[Example], features: Features | Sentences) -> "Dataset":
@@ -51,12 +53,20 @@ class Dataset:
         positions = [place for e in examples for place in (e.positions or (UNSCORED,) * len(e.sentences))]
         gold = np.array([example.gold for example in examples], object)
         words = np.zeros(features.offsets[-1], np.int32)
-        arrays = (np.array(targets, np.int32), np.array(positions, np.int32), gold, words)
+        bag = np.zeros((len(examples), 0), np.float32)
+        arrays = (np.array(targets, np.int32), np.array(positions, np.int32), gold, words, bag)
         return cls(task.kind, task.labels, METRICS[task.metric], features, *arrays)
 
     def with_words(self, words: np.ndarray) -> "Dataset":
         """Return the same examples with other rows of a table."""
         return replace(self, words=words)
+
+    def with_bag(self, rows: Sequence[np.ndarray], values: Sequence[np.ndarray]) -> "Dataset":
+        """Return the same examples with decision values of a bag of words for some of them, zeros for the others."""
+        bag = np.zeros((len(self.gold), values[0].shape[1]), np.float32)
+        for part, found in zip(rows, values, strict=True):
+            bag[part] = found
+        return replace(self, bag=bag)
 
     @cached_property
     def lengths(self) -> np.ndarray:
@@ -72,11 +82,12 @@ class Dataset:
         return np.concatenate([np.arange(start, stop) for start, stop in borders])
 
     def batch(self, rows: np.ndarray) -> Batch:
-        """Return inputs, lengths, words and positions of some examples, of pairs all first sentences first."""
+        """Return inputs, lengths, words, positions and bag of some examples, of pairs all first sentences first."""
+        bag = self.bag[rows]
         if self.kind == "pair":
             rows = np.concatenate([2 * rows, 2 * rows + 1])
         inputs, lengths = self.features.batch(rows)
-        return inputs, lengths, self._padded(self.words, rows, lengths, 0), self.positions[rows]
+        return inputs, lengths, self._padded(self.words, rows, lengths, 0), self.positions[rows], bag
 
     def targets_of(self, rows: np.ndarray) -> np.ndarray:
         """Return the targets of some examples, int32 [B], or of their tokens [B, T] with -1 at padding."""
@@ -116,11 +127,17 @@ class Dataset:
 
     def answers(self, probabilities: Sequence[np.ndarray]) -> np.ndarray:
         """Return the most probable labels as texts, from probabilities [labels] an example, or [tokens, labels]."""
-        if self.kind == "tagging":
-            tags = [TAG_SEPARATOR.join(self.labels[index] for index in found.argmax(-1)) for found in probabilities]
-            return np.array(tags, object)
-        return np.array(self.labels, object)[np.argmax(probabilities, -1)]
+        return answers_of(self.kind, self.labels, probabilities)
 
     def score(self, rows: np.ndarray, answers: np.ndarray) -> float:
         """Return the task's metric of answers to some examples."""
         return float(self.metric.values(self.gold[rows], answers[None])[0])
+
+
+def answers_of(kind: Kind, labels: Sequence[str], probabilities: Sequence[np.ndarray]) -> np.ndarray:
+    """Return the most probable labels as texts, from probabilities [labels] an example, or [tokens, labels]."""
+    if kind == "tagging":
+        return np.array(
+            [TAG_SEPARATOR.join(labels[index] for index in one.argmax(-1)) for one in probabilities], object
+        )
+    return np.array(labels, object)[np.argmax(probabilities, -1)]

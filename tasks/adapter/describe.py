@@ -8,9 +8,6 @@ from toolkit.runs.describe_table import table_text
 from toolkit.runs.table import ScoreTable
 
 HEADER = ("TASK", "MIX", "VECTOR", "HEAD", "SEEDS", "DEV", "TEST", "±", "N", "LAYERS", "GAMMA")
-
-
-TEST = HEADER.index("TEST")
 UNEVEN = 0.75  # share of the most frequent label from which an accuracy says little
 
 
@@ -21,11 +18,10 @@ def evaluation_text(documents: Sequence[Mapping[str, Any]], table: ScoreTable) -
         documents: of `tasks.adapter.grid.run_grid`.
         table: of all their runs.
     """
-    rows = [HEADER, *(_row(document["task"], row) for document in documents for row in document["rows"])]
-    if any("majority" in document for document in documents):
-        floors = ["MAJORITY", *(_floor(document) for document in documents for _ in document["rows"])]
-        rows = [(*row[:TEST], floor, *row[TEST:]) for row, floor in zip(rows, floors, strict=True)]
+    rows = [HEADER, *(_row(d["task"], row) for d in documents for row in (*d["floors"], *d["rows"]))]
     blocks = [columns(rows), "\n".join(_notes(documents))]
+    over_bag = [f"{d['task']}: {c['sentence']}" for d in documents for c in d["over_bag"]]
+    blocks += ["\n".join(["What each representation adds to a bag of words:", *over_bag])] if over_bag else []
     sentences = [f"{d['task']}: {c['sentence']}" for d in documents for c in d["comparisons"]]
     blocks += ["\n".join(sentences)] if sentences else []
     return "\n\n".join([*blocks, table_text(table)])
@@ -49,10 +45,6 @@ def _row(task: str, row: Mapping[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _floor(document: Mapping[str, Any]) -> str:
-    return f"{100 * document['majority']['score']:.1f}" if "majority" in document else "-"
-
-
 def _with_deviation(value: float, deviation: float | None) -> str:
     return f"{value:.2f}" if deviation is None else f"{value:.2f}±{deviation:.2f}"
 
@@ -62,14 +54,17 @@ def _notes(documents: Sequence[Mapping[str, Any]]) -> list[str]:
     metrics = " / ".join(dict.fromkeys(document["metric"] for document in documents))
     notes = [f"DEV and TEST: {metrics} in percent, mean over the seeds; the epoch was chosen on dev."]
     for document in documents:
-        if majority := document.get("majority"):
-            label, rate = majority["label"], 100 * majority["rate"]
-            notes.append(f"MAJORITY: {document['task']} scored by always answering {label!r}.")
-            if majority["rate"] >= UNEVEN and document["metric"] == "accuracy":
-                notes.append(
-                    f"{rate:.1f} % of the test examples of {document['task']} are {label!r}: accuracy says little "
-                    "about the other classes; --metric macro_f1 or matthews counts them."
-                )
+        majority = document.get("majority")
+        if majority and majority["rate"] >= UNEVEN and document["metric"] == "accuracy":
+            notes.append(
+                f"{100 * majority['rate']:.1f} % of the test examples of {document['task']} are "
+                f"{majority['label']!r}: accuracy says little about the other classes; --metric macro_f1 or matthews "
+                "counts them."
+            )
+    if any(document["floors"] for document in documents):
+        notes.append(
+            "majority and bag are floors: they read the words alone and need no model (--no-floors leaves them out)."
+        )
     notes.append(
         "±: half of the 95 % interval of TEST, over other test examples and, where the seeds differ, other seeds."
     )

@@ -14,7 +14,7 @@ from toolkit.config import Embed
 from toolkit.embed.dumpfile import FORMAT, Dump, open_embeddings
 from toolkit.embed.dumpmark import fingerprint_of
 from toolkit.errors import DataError, FormatError, UsageError
-from toolkit.files import fingerprint
+from toolkit.files import fingerprint, sha256
 from toolkit.text.mark import text_fingerprint
 
 SUFFIXES = (".hdf5", ".h5")
@@ -36,7 +36,7 @@ def source_of_dumps(text: str, task: Task, parts: Sequence[str] = ("train", "dev
         FormatError: a dump is damaged, or the dumps are not of one encoder.
     """
     paths = _files(text, task.name, parts)
-    stamps = [[str(path.resolve()), path.stat().st_mtime_ns, path.stat().st_size] for path in paths.values()]
+    contents = [sha256(path) for path in paths.values()]
     with _opened(paths) as dumps:
         first, *others = dumps.values()
         for other in others:
@@ -45,7 +45,7 @@ def source_of_dumps(text: str, task: Task, parts: Sequence[str] = ("train", "dev
         return LayerSource(
             name=text,
             fingerprint=fingerprint_of(*dumps.values()),
-            state=fingerprint([stamps, {name: str(value) for name, value in first.attributes.items()}]),
+            state=fingerprint([contents, {name: str(value) for name, value in first.attributes.items()}]),
             n_layers=first.n_layers or 1,
             width=first.width,
             encode=lambda sentences: _layers(paths, sentences),

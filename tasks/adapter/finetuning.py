@@ -65,8 +65,11 @@ def check_finetuning(source: LayerSource, representations: Sequence[Representati
     if source.compute != "float32":
         raise UsageError(f"{refusal}, which computes in float32: leave embed.compute={source.compute} out")
     for one in representations:
-        if one.mix == "none" and one.x_k_width:
-            raise UsageError(f"{refusal}, but mix 'none' with word vectors of your own leaves nothing of the biLM")
+        if one.form == "none" and one.x_k_width:
+            raise UsageError(
+                f"{refusal}, but mix {one.mix!r} with evaluate.word_vectors={settings.word_vectors!r} leaves nothing "
+                "of the biLM: take another mix, or --word-vectors model"
+            )
 
 
 def weights_told(source: LayerSource, rate: float, tuned: Sequence[BiLMLayer]) -> dict[str, Any] | None:

@@ -70,9 +70,9 @@ def fit(
         mixes = way[-1].mixes if way else mixes_now(classifier, data, dev, settings.batch_size)
         grid.append(Epoch(number, steps, loss, _dev_score(classifier, data, dev, settings), mixes, strength))
         if best_of(grid) is grid[-1]:
-            kept = classifier.head.scores.get_weights()
+            kept = classifier.linear()
         watch.on_epoch(grid[-1])
-    classifier.head.scores.set_weights(kept)
+    classifier.set_linear(*kept)
     return Fitted([*history, *grid], [*way, best_of(grid)])
 
 

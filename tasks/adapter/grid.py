@@ -11,21 +11,22 @@ from typing import Any
 from tasks.adapter.document import outcome_of, row_of
 from tasks.adapter.features import LayerSource
 from tasks.adapter.finetuning import check_finetuning
+from tasks.adapter.floors import Floor, floors_of
 from tasks.adapter.head import find_head
 from tasks.adapter.majority import majority_of
 from tasks.adapter.prepare import prepare, representations_of
 from tasks.adapter.representation import Representation
-from tasks.adapter.run import Outcome, own_settings, run_seed
+from tasks.adapter.run import Outcome, inputs_of, own_settings, run_seed
 from tasks.adapter.supported import check_supported
 from tasks.adapter.wordvectors import TRAINED
-from tasks.registry import OWN_DATA
+from tasks.registry import OWN_DATA, data_fingerprint
 from tasks.task import Splits, Task
 from toolkit.config import Evaluate, Settings, cache_folder
 from toolkit.errors import FormatError, UsageError
 from toolkit.runs import schema
 from toolkit.runs.compare import compare_with
 from toolkit.runs.describe_comparison import comparison_document
-from toolkit.runs.reader import list_runs, load_run, summarise
+from toolkit.runs.reader import RunSummary, list_runs, load_run, summarise
 
 logger = logging.getLogger(__name__)
 
@@ -54,8 +55,13 @@ class Training:
     @property
     def key(self) -> Key:
         """Group and seed, by which a finished run is known."""
-        fingerprints = self.source.fingerprint, self.splits.fingerprint
-        return schema.group_of("evaluate", self.settings, self.task.name, *fingerprints), self.settings.evaluate.seed
+        own, marks = self.settings.evaluate, (self.source.fingerprint, data_fingerprint(self.task, self.splits))
+        return schema.group_of("evaluate", self.settings, self.task.name, *marks, inputs_of(own)), own.seed
+
+    @property
+    def source_state(self) -> str:
+        """What tells vectors of one state, or files of one version, from others."""
+        return self.source.state
 
 
 @dataclass(frozen=True)
@@ -99,6 +105,7 @@ def run_grid(
     store: Path,
     fractions: Sequence[float] = (),
     rerun: bool = False,
+    floors: bool = False,
 ) -> Grid:
     """Evaluate every mix, part of the training examples and seed on every task, one training at a time.
 
@@ -114,7 +121,8 @@ def run_grid(
         settings: `evaluate.mix` may name several mixes, `evaluate.seeds` several seeds.
         store: the run store.
         fractions: of the training examples; none takes `evaluate.train_fraction`.
-        rerun: train all anew, from the start.
+        rerun: train everything again, from the start.
+        floors: also train `majority` and `bag` on each task, and compare each mix with the bag.
 
     Raises:
         UsageError: a task, head or mix does not go with the others; nothing has been trained then.
@@ -124,7 +132,8 @@ def run_grid(
     parts = list(fractions) or [settings.evaluate.train_fraction]
     checked = [(*pair, _representations(*pair, settings)) for pair in pairs]
     plan = [_trainings(*one, settings, parts) for one in checked]
-    everything = [training for of_task in plan for training in of_task]
+    below = [_floors(of_task) if floors else [] for of_task in plan]
+    everything = [training for pair in zip(below, plan, strict=True) for group in pair for training in group]
     outcomes = {} if rerun else _taken(everything, store)
     taken = len(outcomes)
     pace = _Pace()
@@ -134,6 +143,10 @@ def run_grid(
     missing = [training for training in everything if training.key not in outcomes]
     total = len(missing)
     logger.info("%d runs: %d taken from %s, %d to train%s", len(everything), taken, store, total, pace.left(missing))
+    for floor in (floor for of_task in below for floor in of_task):
+        if floor in missing:
+            outcomes[floor.key] = floor.run(store)
+            missing.remove(floor)
     for of_task in plan:
         todo = [training for training in of_task if training.key not in outcomes]
         prepared = prepare(todo[0].task, todo[0].splits, todo[0].source, settings) if todo else None
@@ -147,7 +160,7 @@ def run_grid(
                 pace.add(training, time.monotonic() - began)
             missing.remove(training)
             logger.info("run %d of %d has ended%s", total - len(missing), total, pace.left(missing))
-    documents = [_document(of_task, outcomes) for of_task in plan]
+    documents = [_document(of_task, of_floors, outcomes) for of_task, of_floors in zip(plan, below, strict=True)]
     return Grid(documents, [outcomes[training.key].folder.name for training in everything], taken)
 
 
@@ -193,7 +206,7 @@ def _seeds(representation: Representation, settings: Evaluate) -> range:
 
     That is so of a logistic regression on fixed vectors, learned from all training examples.
     """
-    learned = representation.learned or settings.word_vectors.startswith(TRAINED)
+    learned = representation.learned or (representation.x_k and settings.word_vectors.startswith(TRAINED))
     chance = learned or settings.train_fraction < 1 or not find_head(settings.head).is_linear
     return range(settings.seed, settings.seed + (settings.seeds if chance else 1))
 
@@ -209,7 +222,20 @@ def _work(splits: Splits, fraction: float) -> float:
     return 3 * fraction * learned + read + TRACING * len(splits.rounds())
 
 
-def _taken(trainings: Sequence[Training], store: Path) -> dict[Key, Outcome]:
+def _floors(trainings: Sequence[Training]) -> list[Floor]:
+    """Return the floor runs of a task, for each part of the training examples."""
+    first = trainings[0]
+    fractions = dict.fromkeys(training.settings.evaluate.train_fraction for training in trainings)
+    seeds = [training.settings.evaluate.seed for training in trainings]
+    found = []
+    for fraction in fractions:
+        own = {"train_fraction": fraction, "seed": min(seeds), "seeds": max(seeds) - min(seeds) + 1}
+        evaluate = first.settings.evaluate.model_copy(update=own)
+        found += floors_of(first.task, first.splits, first.settings.model_copy(update={"evaluate": evaluate}))
+    return found
+
+
+def _taken(trainings: Sequence[Training | Floor], store: Path) -> dict[Key, Outcome]:
     """Return what the newest finished run of each training gave, of those that have one with its predictions."""
     asked = {training.key: training for training in trainings}
     found: dict[Key, Outcome] = {}
@@ -217,7 +243,7 @@ def _taken(trainings: Sequence[Training], store: Path) -> dict[Key, Outcome]:
         key = run.group, run.seed
         if key not in asked or key in found or run.status != schema.DONE or not run.main_score or run.notes.archived:
             continue
-        if load_run(run.folder).manifest["extra"].get("source_state") != asked[key].source.state:
+        if load_run(run.folder).manifest["extra"].get("source_state") != asked[key].source_state:
             continue  # dumps of the same name and fingerprint with other vectors, or states that were made otherwise
         try:
             found[key] = outcome_of(run.folder, asked[key].task.metric)
@@ -226,17 +252,22 @@ def _taken(trainings: Sequence[Training], store: Path) -> dict[Key, Outcome]:
     return found
 
 
-def _document(trainings: Sequence[Training], outcomes: Mapping[Key, Outcome]) -> dict[str, Any]:
+def _document(
+    trainings: Sequence[Training], floors: Sequence[Floor], outcomes: Mapping[Key, Outcome]
+) -> dict[str, Any]:
     first = trainings[0]
-    rows, comparisons = [], []
+    rows, comparisons, floor_rows, over_bag = [], [], [], []
     for fraction, of_fraction in groupby(trainings, lambda training: training.settings.evaluate.train_fraction):
         sides = []
         for _, seeds in groupby(of_fraction, lambda training: training.representation.mix):
-            group = list(seeds)
-            found = [outcomes[training.key] for training in group]
-            head = first.settings.evaluate.head
-            rows.append(row_of(group[0].representation, head, found) | {"train_fraction": fraction})
-            sides.append([summarise(outcome.folder) for outcome in found])
+            rows.append(_row(group := list(seeds), outcomes))
+            sides.append(_side(group, outcomes))
+        for mix in schema.FLOORS if floors else ():
+            group = [f for f in floors if (f.mix, f.settings.evaluate.train_fraction) == (mix, fraction)]
+            floor_rows.append(_row(group, outcomes))
+            if mix == schema.BAG:
+                compared = compare_with(_side(group, outcomes), sides)
+                over_bag += [comparison_document(comparison) for comparison in compared]
         comparisons += [comparison_document(comparison) for comparison in compare_with(sides[0], sides[1:])]
     own = first.task.name.startswith(f"{OWN_DATA}-")
     return {
@@ -249,4 +280,16 @@ def _document(trainings: Sequence[Training], outcomes: Mapping[Key, Outcome]) ->
         **({"majority": majority_of(first.splits, first.task.metric)} if own else {}),
         "rows": rows,
         "comparisons": comparisons,
+        "floors": floor_rows,
+        "over_bag": over_bag,
     }
+
+
+def _row(group: Sequence[Training | Floor], outcomes: Mapping[Key, Outcome]) -> dict[str, Any]:
+    own = group[0].settings.evaluate
+    row = row_of(group[0].representation, own.head, [outcomes[training.key] for training in group])
+    return row | {"train_fraction": own.train_fraction}
+
+
+def _side(group: Sequence[Training | Floor], outcomes: Mapping[Key, Outcome]) -> list[RunSummary]:
+    return [summarise(outcomes[training.key].folder) for training in group]

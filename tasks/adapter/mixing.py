@@ -43,13 +43,13 @@ class GatedMix(tf.keras.layers.Layer):
 
 def mix_of(representation: Representation, settings: Evaluate) -> Mix | None:
     """Return the mix of a representation, with weights of its own; None where no layer is in the vector."""
-    if representation.mix == "none":
+    if representation.form == "none":
         return None
-    if representation.mix == "learned":
+    if representation.form == "learned":
         return ScalarMix(representation.n_layers, settings.mix_l2)
-    if representation.mix == "gated":
+    if representation.form == "gated":
         return GatedMix(representation.n_layers, settings.mix_l2)
-    if representation.mix == "concat":
+    if representation.form == "concat":
         size = representation.mix_width
         return lambda layers: tf.reshape(layers, [tf.shape(layers)[0], tf.shape(layers)[1], size])
     weights = representation.weights

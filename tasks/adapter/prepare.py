@@ -8,9 +8,9 @@ from tasks.adapter.cache import layer_cache
 from tasks.adapter.dataset import Dataset
 from tasks.adapter.features import LayerSource, features_of
 from tasks.adapter.finetuning import Sentences, bilm_below
-from tasks.adapter.representation import Representation, split_mixes
+from tasks.adapter.representation import BESIDE_BAG, Representation, split_mixes
 from tasks.adapter.rounds import Prepared
-from tasks.adapter.wordvectors import width_of, word_table
+from tasks.adapter.wordvectors import title_of, width_of, word_table
 from tasks.task import Splits, Task
 from toolkit.config import Evaluate, Settings
 from toolkit.errors import UsageError
@@ -27,16 +27,17 @@ def representations_of(source: LayerSource, chosen: Evaluate) -> list[Representa
         UsageError: a mix is unknown or does not fit the source.
     """
     mixes, x_k, x_k_width = split_mixes(chosen.mix), chosen.x_k, width_of(chosen)
-    names = ("x_k", source.names[1]) if x_k_width else source.names
+    forms = [mix.removeprefix(BESIDE_BAG) for mix in mixes]
+    names = (title_of(chosen), source.names[1]) if x_k_width or source.names[0] == "x_k" else source.names
     if source.n_layers == 1 and x_k and not x_k_width:
-        if "none" in mixes:
+        if "none" in forms:
             raise UsageError(f"mix 'none' leaves no vector: {source.name} holds one layer and no x_k; take --mix top")
-        weighed = next((mix for mix in mixes if mix in WEIGHED), None)
+        weighed = next((mix for mix in forms if mix in WEIGHED), None)
         if weighed:
             raise UsageError(f"mix {weighed!r} has nothing to weigh: {source.name} holds one layer; take --mix top")
         logger.info("%s holds one layer, which is the mix: no x_k beside it", source.name)
         x_k = False
-    if x_k and names[0] != "x_k":
+    if x_k and not x_k_width and source.names[0] != "x_k":
         logger.info("x_k of %s is its layer 0; --no-x-k leaves it out", source.name)
     shape = (source.n_layers, source.width, source.directions, names, x_k_width, chosen.mix_at)
     return [Representation.parse(mix, x_k, *shape) for mix in mixes]

@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from toolkit.errors import UsageError, did_you_mean
+from toolkit.runs.schema import BAG, FLOORS
 
 FORMS = ("none", "layer:j", "top", "average", "fixed:w0,w1,…", "learned", "gated", "concat")
+BESIDE_BAG = f"{BAG}+"  # before any of these: the decision values of a bag of words beside the pooled mix
 PLACES = {"input": ("input",), "output": ("output",), "both": ("input", "output")}
 
 
@@ -19,7 +21,7 @@ def split_mixes(text: str) -> list[str]:
     mixes: list[str] = []
     for part in text.split(","):
         part = part.strip()
-        if mixes and mixes[-1].startswith("fixed:") and _number(part) is not None:
+        if mixes and mixes[-1].removeprefix(BESIDE_BAG).startswith("fixed:") and _number(part) is not None:
             mixes[-1] += f",{part}"
         elif part:
             mixes.append(part)
@@ -46,6 +48,7 @@ class Representation:
         x_k_width: of an x_k that is not the model's; 0 where it is.
         place: where the mix goes: to the head's "input", beside the states at its "output", or to "both", each with
             weights of its own. x_k is always at the input.
+        bag: whether the decision values of a bag of words are beside what the head scores.
     """
 
     mix: str
@@ -57,6 +60,7 @@ class Representation:
     names: tuple[str, str] = ("x_k", "ELMo")
     x_k_width: int = 0
     place: str = "input"
+    bag: bool = False
 
     @classmethod
     def parse(
@@ -70,28 +74,36 @@ class Representation:
         x_k_width: int = 0,
         place: str = "input",
     ) -> "Representation":
-        """Read a mix: none, layer:j, top, average, fixed:w0,w1,…, learned, gated or concat.
+        """Read a mix: none, layer:j, top, average, fixed:w0,w1,…, learned, gated or concat, perhaps behind "bag+".
 
         Raises:
             UsageError: the mix is unknown, does not fit the number of layers, or leaves nothing over.
         """
-        if mix == "none" and not x_k:
+        form = mix.removeprefix(BESIDE_BAG)
+        check_form(mix)
+        if form == "none" and not x_k:
             raise UsageError("mix 'none' without x_k leaves no vector: take --x-k or another mix")
         if place == "output" and not x_k:
             raise UsageError("a mix at the output alone leaves the input without a vector: take --x-k or both places")
-        if mix == "none":
+        if form == "none":
             place = "input"
-        return cls(mix, _weights(mix, n_layers), x_k, n_layers, width, directions, names, x_k_width, place)
+        shape = (x_k, n_layers, width, directions, names, x_k_width, place)
+        return cls(mix, _weights(form, n_layers), *shape, bag=form != mix)
+
+    @property
+    def form(self) -> str:
+        """The mix without the bag of words."""
+        return self.mix.removeprefix(BESIDE_BAG)
 
     @property
     def learned(self) -> bool:
         """Whether the weights of the layers are trained with the classifier."""
-        return self.mix in ("learned", "gated")
+        return self.form in ("learned", "gated")
 
     @property
     def places(self) -> tuple[str, ...]:
         """Where a mix goes: none, one or both of "input" and "output"."""
-        return () if self.mix == "none" else PLACES[self.place]
+        return () if self.form == "none" else PLACES[self.place]
 
     @property
     def token_width(self) -> int:
@@ -101,7 +113,7 @@ class Representation:
     @property
     def mix_width(self) -> int:
         """The width of the mix."""
-        return {"none": 0, "concat": self.n_layers * self.width}.get(self.mix, self.width)
+        return {"none": 0, "concat": self.n_layers * self.width}.get(self.form, self.width)
 
     @property
     def size(self) -> int:
@@ -114,7 +126,25 @@ class Representation:
         mix = f"{self.names[1]} {self.mix_width}"
         parts = [f"{self.names[0]} {self.token_width}"] if self.x_k else []
         parts += [mix] if "input" in self.places else []
-        return f"[{'; '.join(parts)}] -> {self.size}" + (f", output [{mix}]" if "output" in self.places else "")
+        output = f", output [{mix}]" if "output" in self.places else ""
+        return f"[{'; '.join(parts)}] -> {self.size}{output}{', bag' if self.bag else ''}"
+
+
+def check_form(mix: str) -> None:
+    """Refuse what is no mix whatever the number of layers.
+
+    Raises:
+        UsageError: the mix is a floor or unknown.
+    """
+    form, _, argument = mix.removeprefix(BESIDE_BAG).partition(":")
+    if form in FLOORS:
+        raise UsageError(
+            f"mix {mix!r}: {' and '.join(FLOORS)} are in every table unless --no-floors is given; as a mix take "
+            f"one of {', '.join(FORMS)}"
+        )
+    if form in ("layer", "fixed") if argument else form in ("none", "top", "average", "learned", "gated", "concat"):
+        return
+    raise UsageError(f"unknown mix {mix!r}: {did_you_mean(mix, FORMS)}")
 
 
 def _weights(mix: str, n_layers: int) -> tuple[float, ...] | None:
@@ -125,13 +155,11 @@ def _weights(mix: str, n_layers: int) -> tuple[float, ...] | None:
         return (1.0 / n_layers,) * n_layers
     if mix == "top":
         return _one_hot(n_layers - 1, n_layers)
-    if form == "layer" and argument:
+    if form == "layer":
         if not (argument.isascii() and argument.isdigit()) or int(argument) >= n_layers:
             raise UsageError(f"mix {mix!r}: there are the layers 0 to {n_layers - 1}, 0 being the token layer")
         return _one_hot(int(argument), n_layers)
-    if form == "fixed" and argument:
-        return _fixed(mix, argument.split(","), n_layers)
-    raise UsageError(f"unknown mix {mix!r}: {did_you_mean(mix, FORMS)}")
+    return _fixed(mix, argument.split(","), n_layers)
 
 
 def _fixed(mix: str, texts: Sequence[str], n_layers: int) -> tuple[float, ...]:

@@ -1,5 +1,6 @@
 """What a run tells of its trainings: predictions, scores, mixes, and the sentences about them."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,19 +10,19 @@ from tasks.adapter.dataset import Dataset
 from tasks.adapter.epochs import Mixes
 from tasks.adapter.gates import distribution, gates_of_tokens
 from tasks.adapter.representation import Representation
-from tasks.adapter.rounds import Prepared, Trained
+from tasks.adapter.rounds import Trained
+from tasks.task import Example, Kind
 from toolkit.config import Evaluate
+from toolkit.metrics import CountMetric
 from toolkit.stats import score_interval
 
 
 def predictions_of(
-    prepared: Prepared, split: str, rows: np.ndarray, probabilities: list[np.ndarray], answers: np.ndarray
+    examples: Sequence[Example], kind: Kind, split: str, probabilities: Sequence[np.ndarray], answers: np.ndarray
 ) -> pd.DataFrame:
     """Return the rows of `predictions.parquet` of one split."""
-    all_examples = prepared.examples
-    examples = [all_examples[row] for row in rows]
     # Of tags it is the probability of each token's answer that is kept: all of them would fill a disk.
-    kept = [p.max(-1) for p in probabilities] if prepared.task.kind == "tagging" else probabilities
+    kept = [p.max(-1) for p in probabilities] if kind == "tagging" else probabilities
     return pd.DataFrame(
         {
             "example_id": [example.id for example in examples],
@@ -34,13 +35,13 @@ def predictions_of(
     )
 
 
-def metric_of(data: Dataset, split: str, rows: np.ndarray, answers: np.ndarray) -> dict[str, Any]:
+def metric_of(metric: CountMetric, gold: np.ndarray, split: str, answers: np.ndarray) -> dict[str, Any]:
     """Return the score of a split as it stands in `results.json`."""
-    counts = data.metric.counts(data.gold[rows], answers[None])
-    low, high = score_interval(counts[0], data.metric.score, data.metric.bounds[0])
-    value = float(data.metric.score(counts.sum(1))[0])
-    score = {"name": data.metric.name, "split": split, "value": value, "low": low, "high": high}
-    return score | {"n": len(rows), "higher_is_better": True}
+    counts = metric.counts(gold, answers[None])
+    low, high = score_interval(counts[0], metric.score, metric.bounds[0])
+    value = float(metric.score(counts.sum(1))[0])
+    score = {"name": metric.name, "split": split, "value": value, "low": low, "high": high}
+    return score | {"n": len(gold), "higher_is_better": True}
 
 
 def result_of(trainings: list[Trained], data: Dataset, representation: Representation, own: Evaluate) -> dict[str, Any]:
@@ -55,7 +56,7 @@ def result_of(trainings: list[Trained], data: Dataset, representation: Represent
         result |= {"rounds": len(fits), "epochs": sum(len(f.history) for f in fits)}
     if fits[0].best.strength is not None:
         result["strengths"] = [f.best.strength for f in fits]
-    if representation.mix == "gated":
+    if representation.form == "gated":
         found = [gates_of_tokens(t.classifier, data, t.rows["test"], own.batch_size) for t in trainings]
         result["gates"] = {place: distribution(np.concatenate([f[place] for f in found])) for place in found[0]}
     return result

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tasks.adapter.bag import bag_values
 from tasks.adapter.checkpoint import State, path_of
 from tasks.adapter.classifier import Classifier
 from tasks.adapter.dataset import Dataset
@@ -124,11 +125,23 @@ def _train(
     if table is not None:
         data = data.with_words(table.words_known(data.tokens_of(train)))
         of_table = table.start(seed), table.trained
-    bilm = None if prepared.bilm is None else copy_of(prepared.bilm)
-    classifier = Classifier(
-        representation, find_head(own.head), len(task.labels), own, seed, task.kind, *of_table, bilm=bilm
-    )
     rows = {"dev": prepared.rows[one.dev], "test": prepared.rows[one.test]}
+    if representation.bag:
+        every = prepared.examples
+        examples, dev, test = ([every[row] for row in part] for part in (train, *rows.values()))
+        data = data.with_bag([train, *rows.values()], bag_values(task, examples, dev, (dev, test), own))
+    bilm, width = None if prepared.bilm is None else copy_of(prepared.bilm), data.bag.shape[1]
+    classifier = Classifier(
+        representation,
+        find_head(own.head),
+        len(task.labels),
+        own,
+        seed,
+        task.kind,
+        *of_table,
+        bilm=bilm,
+        bag_width=width,
+    )
     equal = [1 / representation.n_layers] * representation.n_layers
     start = {place: (equal, 1.0) for place in representation.places}
     fitted = fit(classifier, data, train, rows["dev"], own, seed, watch, path, resumed)

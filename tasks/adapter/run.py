@@ -8,13 +8,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tasks.adapter.bag import VERSION
 from tasks.adapter.checkpoint import FOLDER
 from tasks.adapter.epochs import Mixes
 from tasks.adapter.finetuning import weights_told
-from tasks.adapter.representation import Representation
+from tasks.adapter.head import find_head
+from tasks.adapter.logistic import SOLVER
+from tasks.adapter.representation import BESIDE_BAG, Representation
 from tasks.adapter.results import mean_mixes, metric_of, mix_history, mix_lines, predictions_of, result_of, sentence_of
 from tasks.adapter.rounds import Prepared, train_rounds
 from tasks.adapter.unfinished import taken_over
+from tasks.adapter.wordvectors import content_of, label_of
+from tasks.registry import data_fingerprint
 from toolkit.config import Evaluate, Settings
 from toolkit.files import remove_folder
 from toolkit.runs import schema
@@ -82,9 +87,10 @@ def run_seed(
         "source_state": source.state,
         "data": prepared.splits.description,
         **({} if prepared.table is None else {"word_vectors": prepared.table.coverage}),
+        schema.INPUTS: inputs_of(own),
     }
-    marks = source.fingerprint, prepared.splits.fingerprint
-    group = schema.group_of("evaluate", settings, task.name, *marks)
+    marks = source.fingerprint, data_fingerprint(task, prepared.splits)
+    group = schema.group_of("evaluate", settings, task.name, *marks, extra[schema.INPUTS])
     left = None if anew else taken_over(store, group, seed, source.state, settings)
     writer, states = left or (RunWriter.start(store, "evaluate", name, settings, seed, *marks, extra), [])
     with writer as run:
@@ -94,12 +100,15 @@ def run_seed(
         rows = {split: np.concatenate([t.rows[split] for t in trainings]) for split in REPORTED}
         found = {split: [p for t in trainings for p in t.probabilities[split]] for split in REPORTED}
         answers = {split: data.answers(found[split]) for split in REPORTED}
-        frames = [predictions_of(prepared, split, rows[split], found[split], answers[split]) for split in REPORTED]
+        every = prepared.examples
+        examples = {split: [every[row] for row in rows[split]] for split in REPORTED}
+        frames = [predictions_of(examples[s], task.kind, s, found[s], answers[s]) for s in REPORTED]
         run.predictions(pd.concat(frames, ignore_index=True))
         mixes = mean_mixes([t.fitted.best.mixes for t in trainings])
         if representation.learned:
             run.layers(mix_history(trainings, mixes, seed))
-        metrics = [metric_of(data, split, rows[split], answers[split]) for split in REPORTED[::-1]]
+        gold = {split: data.gold[rows[split]] for split in REPORTED}
+        metrics = [metric_of(data.metric, gold[split], split, answers[split]) for split in REPORTED[::-1]]
         result = result_of(trainings, data, representation, own)
         metrics[1] |= result.pop("dev")
         result["seconds"] = round(run.seconds, 1)
@@ -111,12 +120,23 @@ def run_seed(
     logger.info("%s: %s", name, sentence_of(trainings, metrics, result["seconds"]))
     for line in mix_lines(trainings, mixes, result.get("gates", {})) if representation.learned else ():
         logger.info("%s: %s", name, line)
-    gold = {split: data.gold[rows[split]] for split in REPORTED}
     return Outcome(run.folder, task.metric, gold, answers, mixes, bilm)
 
 
+def inputs_of(own: Evaluate) -> dict[str, str]:
+    """Return what a result depends on besides settings, model and data, by content, with short names.
+
+    Raises:
+        UsageError: there is no such file of word vectors.
+    """
+    found = {"word_vectors_sha256": content} if (content := content_of(own)) else {}
+    found |= {"floor": VERSION} if own.mix.startswith(BESIDE_BAG) else {}
+    return found | ({"solver": SOLVER} if find_head(own.head).is_linear else {})
+
+
 def _name(prepared: Prepared, representation: Representation, own: Evaluate) -> str:
-    vector = representation.mix if representation.x_k else f"{representation.mix}-without-x_k"
+    x_k = f"-x_k-{label_of(own)}" if label_of(own) else ""
+    vector = representation.mix + x_k if representation.x_k else f"{representation.mix}-without-x_k"
     place = "" if representation.place == "input" else f"at-{representation.place}"
     fraction = "" if own.train_fraction == 1 else f"{own.train_fraction:g}-of-train"
     tuned = f"tuned-{own.finetune_rate:g}" if own.finetune_rate else ""

@@ -3,6 +3,7 @@
 A file is read once, as a stream; only the words of the task are kept.
 """
 
+import functools
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from tasks.adapter.features import Features
 from tasks.adapter.vectorfile import vectors_of
 from toolkit.config import Evaluate
 from toolkit.errors import UsageError
+from toolkit.files import sha256
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +74,43 @@ def width_of(settings: Evaluate) -> int:
             raise UsageError(f"word vectors {name!r}: write their width behind it, as in trained:100")
         return int(width)
     return next(vectors_of(Path(name)))[1].size
+
+
+def content_of(settings: Evaluate) -> str:
+    """Return 16 digits of the SHA-256 of the file of word vectors that the settings name; "" where they name none.
+
+    Raises:
+        UsageError: there is no such file.
+    """
+    if not width_of(settings) or settings.word_vectors.startswith(TRAINED):
+        return ""
+    path = Path(settings.word_vectors).resolve()
+    state = path.stat()
+    return _content(path, state.st_mtime_ns, state.st_size)
+
+
+@functools.lru_cache(maxsize=16)
+def _content(path: Path, modified: int, size: int) -> str:
+    """Return the digits of one version of a file, which a process reads once."""
+    return sha256(path)[:16]
+
+
+def label_of(settings: Evaluate) -> str:
+    """Return the word vectors in the names of runs: "trained-100", a file's name with some digits; "" of the model."""
+    if not width_of(settings):
+        return ""
+    if content := content_of(settings):
+        zeros = "-zeros" if settings.unknown_words == "zeros" else ""
+        return f"{Path(settings.word_vectors).name[:20]}-{content[:6]}{zeros}"
+    return settings.word_vectors.replace(":", "-")
+
+
+def title_of(settings: Evaluate) -> str:
+    """Return x_k in words: "x_k trained", "x_k glove.txt", "x_k of the model"; its width follows."""
+    if not width_of(settings):
+        return "x_k of the model"
+    name = settings.word_vectors
+    return "x_k trained" if name.startswith(TRAINED) else f"x_k {Path(name).name}"
 
 
 def word_table(

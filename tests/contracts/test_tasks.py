@@ -20,7 +20,11 @@ from toolkit.metrics import METRICS
 OWN = os.environ.get("TOOLKIT_TASKS")
 TASKS = all_tasks(Path(OWN) if OWN else None)
 
-LARGE = ("ag_news", "sst5_subtrees")  # more than 100,000 examples: seconds to read, and as many to read again
+LARGE = (
+    "ag_news",
+    "sst2_phrases",
+    "sst5_subtrees",
+)  # more than 75,000 examples: seconds to read, and as many to read again
 NAMES = [pytest.param(name, marks=[pytest.mark.slow] if name in LARGE else []) for name in sorted(TASKS)]
 
 

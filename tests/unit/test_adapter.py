@@ -74,6 +74,7 @@ def model(tiny_model):
 
 def settings_for(data: Path, root: Path, **evaluate_keys: object) -> Settings:
     keys = {
+        "word_vectors": "model",
         "head": "linear",
         "epochs": 20,
         "patience": 8,
@@ -164,7 +165,7 @@ def test_run_folder_is_healthy_and_complete(evaluated):
     assert run.settings["evaluate.mix"] == "learned" and run.settings["evaluate.seed"] == 2
     extra = run.manifest["extra"]
     assert (extra["task"], extra["mix"], extra["x_k"], extra["head"]) == ("toy", "learned", True, "linear")
-    assert extra["representation"] == "[x_k 8; ELMo 16] -> 24"
+    assert extra["representation"] == "[x_k of the model 8; ELMo 16] -> 24"
     assert extra["labels"] == ["negative", "positive"]
     test, dev = run.results["metrics"]
     assert (test["split"], test["n"], test["higher_is_better"]) == ("test", 60, True)
@@ -222,15 +223,17 @@ def test_comparison_is_that_of_toolkit_compare(evaluated):
 def test_table_says_what_its_figures_are(evaluated):
     document, store, _ = evaluated
     text = evaluation_text([document], score_table(runs_for_table(store)))
-    assert "[x_k 8; ELMo 16] -> 24" in text
+    assert "[x_k of the model 8; ELMo 16] -> 24" in text
     assert "±: half of the 95 % interval of TEST, over other test examples" in text
 
 
 def test_one_score_has_one_interval_in_every_table_and_document(evaluated):
     document, store, _ = evaluated
     table = score_table(runs_for_table(store))
-    for row, cells in zip(document["rows"], table.cells, strict=True):
-        assert (row["low"], row["high"], row["interval"]) == (cells[0].low, cells[0].high, cells[0].interval)
+    of_run = {cell.runs: cell for cells in table.cells for cell in cells}
+    for row in (*document["floors"], *document["rows"]):
+        cell = of_run[tuple(row["runs"])]
+        assert (row["low"], row["high"], row["interval"]) == (cell.low, cell.high, cell.interval)
         shown = f"{100 * row['test']:.1f} ± {50 * (row['high'] - row['low']):.1f}"
         sides = [summarise(store / run) for run in row["runs"]]
         assert shown in score_rows(sides, sides)[0][1]

@@ -59,7 +59,15 @@ def model(tiny_model) -> Model:
 
 
 def settings_for(root: Path, state: str = "warm", **keys: object) -> Settings:
-    chosen = {"head": "cnn", "mix": "learned", "hidden": 8, "epochs": 2, "batch_size": 16, "dropout": 0.1} | keys
+    chosen = {
+        "word_vectors": "model",
+        "head": "cnn",
+        "mix": "learned",
+        "hidden": 8,
+        "epochs": 2,
+        "batch_size": 16,
+        "dropout": 0.1,
+    } | keys
     return Settings.model_validate({"paths": {"cache": root / "cache"}, "embed": {"state": state}, "evaluate": chosen})
 
 

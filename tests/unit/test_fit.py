@@ -131,6 +131,7 @@ def test_linear_head_is_scikit_learns_logistic_regression(n_labels):
     fitted = fit(classifier, data, train, dev, settings, 1, Watch())
     x = layers.layers.astype(np.float64).mean(1).reshape(200, 2, WIDTH).mean(1)
     np.testing.assert_allclose(features(classifier, data, np.arange(200), 32), x, atol=1e-3)
+    x = (x - x[train].mean(0)) / x[train].std(0)
     scores = []
     for strength, epoch in zip(GRID, fitted.history, strict=True):
         model = LogisticRegression(C=strength, max_iter=10_000, tol=1e-8).fit(x[train], data.targets[train])
@@ -138,7 +139,7 @@ def test_linear_head_is_scikit_learns_logistic_regression(n_labels):
         assert (epoch.strength, epoch.dev_score) == (strength, pytest.approx(scores[-1], abs=0.011))
         if epoch is fitted.best:
             found = np.array(predict(classifier, data, dev, 32))[:, :n_labels]
-            np.testing.assert_allclose(found, model.predict_proba(x[dev]), atol=2e-3)
+            np.testing.assert_allclose(found, model.predict_proba(x[dev]), atol=5e-3)
 
 
 def test_balanced_weights_give_every_class_the_same_sum():

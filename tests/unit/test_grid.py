@@ -74,7 +74,14 @@ SOURCE = LayerSource("drawn", "f" * 16, "warm", 3, 16, drawn)
 
 def settings_for(root: Path, **keys: object) -> Settings:
     # Of a part of the training examples, which each seed draws anew: of all of them one seed would say all.
-    chosen = {"head": "linear", "epochs": 1, "mix": "none,layer:1", "seeds": 2, "train_fraction": 0.9} | keys
+    chosen = {
+        "word_vectors": "model",
+        "head": "linear",
+        "epochs": 1,
+        "mix": "none,layer:1",
+        "seeds": 2,
+        "train_fraction": 0.9,
+    } | keys
     return Settings.model_validate({"paths": {"cache": root / "cache"}, "evaluate": chosen})
 
 

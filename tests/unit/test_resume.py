@@ -51,7 +51,15 @@ SOURCE = LayerSource("drawn", "f" * 16, "warm", 3, 8, drawn)
 
 
 def settings_for(root: Path, **keys: object) -> Settings:
-    chosen = {"head": "bcn", "mix": "gated", "epochs": 4, "patience": 4, "hidden": 4, "batch_size": 16} | keys
+    chosen = {
+        "word_vectors": "model",
+        "head": "bcn",
+        "mix": "gated",
+        "epochs": 4,
+        "patience": 4,
+        "hidden": 4,
+        "batch_size": 16,
+    } | keys
     return Settings.model_validate({"paths": {"cache": root / "cache"}, "evaluate": chosen})
 
 

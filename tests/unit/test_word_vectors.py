@@ -116,7 +116,9 @@ def test_a_trained_word_takes_one_step_of_adam_however_often_it_stands_in_a_batc
     start = np.ones((3, 4), np.float32)
     classifier = Classifier(shown, find_head("bilstm"), 2, settings, 1, table=start, train_table=True)
     step = train_step(classifier, parts_of(classifier, settings), settings, np.ones(2, np.float32))
-    step(np.zeros((1, 4, 3, 6), np.float16), np.array([4]), np.array([[1, 1, 1, 1]]), np.array([-1]), np.array([0]))
+    no_bag = np.zeros((1, 0), np.float32)
+    batch = np.zeros((1, 4, 3, 6), np.float16), np.array([4]), np.array([[1, 1, 1, 1]]), np.array([-1]), no_bag
+    step(*batch, np.array([0]))
     moved = np.abs(classifier.table.numpy() - start).max(1)
     np.testing.assert_allclose(moved, [0, 0.01, 0], atol=1e-5)
 

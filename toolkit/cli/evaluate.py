@@ -34,7 +34,8 @@ def register(app: typer.Typer) -> None:
         mix: Annotated[
             str | None,
             typer.Option(
-                help="none, layer:j, top, average, fixed:w0,w1,…, learned, gated or concat; several with commas."
+                help="none, layer:j, top, average, fixed:w0,w1,…, learned, gated or concat, each also after bag+, "
+                "which adds the decision values of a bag of words; several with commas."
             ),
         ] = None,
         head: Annotated[
@@ -44,7 +45,9 @@ def register(app: typer.Typer) -> None:
         mix_at: Annotated[str | None, typer.Option(help="Of the head: input, output or both.")] = None,
         word_vectors: Annotated[
             str | None,
-            typer.Option(help="Instead of the model's: a GloVe, word2vec or fastText file, or trained:100."),
+            typer.Option(
+                help="x_k: trained:100 (default; learned with the head), model, or a GloVe, word2vec or fastText file."
+            ),
         ] = None,
         finetune_rate: Annotated[
             float | None,
@@ -55,6 +58,14 @@ def register(app: typer.Typer) -> None:
             str | None,
             typer.Option(help="Share of the training examples, above 0, at most 1; several with commas: a curve."),
         ] = None,
+        floors: Annotated[
+            bool,
+            typer.Option(
+                "--floors/--no-floors",
+                help="Also train what needs no model: the majority label and a bag of words (TF-IDF, logistic "
+                "regression); default: yes.",
+            ),
+        ] = True,
         rerun: Annotated[
             bool, typer.Option("--rerun", help="Train anew what the store holds finished runs of.")
         ] = False,
@@ -135,7 +146,9 @@ def register(app: typer.Typer) -> None:
         from toolkit.runs.describe_table import table_document, table_text
         from toolkit.runs.table import runs_for_table, score_table
 
-        grid = run_grid(list(zip(chosen, sources, strict=True)), settings, settings.paths.runs, fractions, rerun)
+        grid = run_grid(
+            list(zip(chosen, sources, strict=True)), settings, settings.paths.runs, fractions, rerun, floors
+        )
         found = score_table(runs_for_table(settings.paths.runs, grid.runs))
         document = grid.documents[0] if len(grid.documents) == 1 else {"tasks": grid.documents}
         document |= {"table": table_document(found), "taken": grid.taken}

@@ -110,7 +110,8 @@ class Run:
     Attributes:
         summary: as in the list.
         manifest: `run.json` as it stands.
-        settings: the resolved settings by dotted key; empty when config.toml is missing or damaged.
+        settings: the resolved settings by dotted key, and the inputs that the run names (`schema.INPUTS`); empty when
+            config.toml is missing or damaged.
         results: `results.json` as it stands, empty until written.
     """
 
@@ -180,8 +181,8 @@ def load_run(folder: Path) -> Run:
             documents[name] = {}
     settings: dict[str, Any] = {}
     try:
-        settings = read_settings(folder)
-    except (FormatError, OSError) as error:
+        settings = read_settings(folder) | schema.inputs_of(documents[schema.MANIFEST].get("extra"))
+    except (FormatError, OSError, AttributeError) as error:
         problems.append(_short(error, folder))
     return Run(
         replace(summary, problem="; ".join(problems)), documents[schema.MANIFEST], settings, documents[schema.RESULTS]

@@ -39,7 +39,7 @@ RUN_FOLDER = re.compile(rf"\d{{8}}T\d{{6}}-({'|'.join(KINDS)})-(.+)")  # kind an
 # The settings that can change what a run of a kind computes. Everything else in config.toml is of no account to it.
 SECTIONS: dict[str, tuple[str, ...]] = {
     "pretrain": ("text", "vocabulary", "model", "pretrain"),
-    "evaluate": ("embed", "evaluate"),
+    "evaluate": ("embed", "evaluate", "inputs"),
     "senses": ("embed", "senses"),
 }
 NOISE = frozenset(
@@ -58,6 +58,13 @@ NOISE = frozenset(
 
 # Settings that came later, with the value that does what was done before them: with it a group stays what it was.
 LATER = {"evaluate.finetune_rate": 0.0}
+# What a run that does not name a setting did, where the default has changed since.
+BEFORE = {"evaluate.word_vectors": "model"}
+
+# Mixes without a model, which every evaluation trains for comparison, and the settings that they depend on.
+FLOORS = MAJORITY, BAG = "majority", "bag"
+FLOOR_SETTINGS = frozenset({"evaluate.mix", "evaluate.head", "evaluate.train_fraction", "evaluate.class_weights"})
+INPUTS = "inputs"  # in a manifest's "extra": what the result depends on besides settings, model and data, by content
 
 
 # What a reader accepts: numbers that every later step (tables, charts, process calls) can hold.
@@ -126,17 +133,38 @@ def relevant_settings(kind: str, flat: Mapping[str, Any]) -> dict[str, Any]:
         flat: values by dotted key.
     """
     sections = SECTIONS.get(kind)
+    floor = kind == "evaluate" and flat.get("evaluate.mix") in FLOORS
     return {
         key: value
         for key, value in flat.items()
-        if key not in NOISE and not key.startswith("paths.") and (sections is None or key.split(".", 1)[0] in sections)
+        if key not in NOISE
+        and not key.startswith("paths.")
+        and (sections is None or key.split(".", 1)[0] in sections)
+        and (not floor or key in FLOOR_SETTINGS or key.startswith(f"{INPUTS}."))
     }
 
 
+def inputs_of(extra: object) -> dict[str, str]:
+    """Return the inputs that a manifest's "extra" names, by dotted key, as `relevant_settings` takes them."""
+    found = extra.get(INPUTS) if isinstance(extra, Mapping) else None
+    return {f"{INPUTS}.{key}": str(value) for key, value in found.items()} if isinstance(found, Mapping) else {}
+
+
 def group_of(
-    kind: str, settings: Settings, task: str | None, model_fingerprint: str | None, data_fingerprint: str | None
+    kind: str,
+    settings: Settings,
+    task: str | None,
+    model_fingerprint: str | None,
+    data_fingerprint: str | None,
+    inputs: Mapping[str, str] | None = None,
 ) -> str:
-    """Return the 16 digits that runs of one experiment share whatever their seeds."""
-    flat = relevant_settings(kind, flatten(settings.model_dump(mode="json")))
+    """Return the 16 digits that runs of one experiment share whatever their seeds.
+
+    Args:
+        kind, settings, task, model_fingerprint, data_fingerprint: of the runs.
+        inputs: what else the result depends on, by content: see `INPUTS`.
+    """
+    flat = flatten(settings.model_dump(mode="json")) | inputs_of({INPUTS: inputs})
+    flat = relevant_settings(kind, flat)
     flat = {key: value for key, value in flat.items() if (key, value) not in LATER.items()}
     return fingerprint([kind, flat, task, model_fingerprint, data_fingerprint])

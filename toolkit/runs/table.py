@@ -280,12 +280,12 @@ def _apart(columns: Sequence[Column]) -> list[str]:
 
 def _rows(usable: Sequence[Run]) -> tuple[list[Row], dict[str, int]]:
     """Return the rows, and the number of the row of each run."""
-    defaults = relevant_settings("evaluate", flatten(Settings().model_dump(mode="json")))
+    defaults = flatten(Settings().model_dump(mode="json")) | schema.BEFORE
     flat: dict[str, dict[str, Any]] = {}
     models: dict[str, tuple[str, str]] = {}
     row_of: dict[str, str] = {}
     for run in usable:
-        settings = defaults | relevant_settings("evaluate", run.settings)
+        settings = relevant_settings("evaluate", defaults | run.settings)
         model = run.manifest.get("model_fingerprint") or ""
         key = fingerprint([sorted((name, repr(value)) for name, value in settings.items()), model])
         flat.setdefault(key, settings)
@@ -294,17 +294,22 @@ def _rows(usable: Sequence[Run]) -> tuple[list[Row], dict[str, int]]:
     differing = [
         name
         for name in dict.fromkeys(name for settings in flat.values() for name in settings)
-        if name not in _SHOWN and len({repr(settings.get(name)) for settings in flat.values()}) > 1
+        if name not in _SHOWN and len({repr(one[name]) for one in flat.values() if name in one}) > 1
     ]
     rows = {}
     for key, settings in flat.items():
         name, model = models[key]
         if len({other for called, other in models.values() if called == name}) > 1 or not name:
-            name = f"{name} {model[:8]}".strip()
-        others = ", ".join(f"{field.split('.', 1)[1]}={settings.get(field)}" for field in differing)
+            name = f"{name} {model[:8]}".strip() or "-"
+        others = ", ".join(_setting(field, settings[field]) for field in differing if field in settings)
         rows[key] = Row(str(settings["evaluate.mix"]), str(settings["evaluate.head"]), name, others)
     keys = sorted(rows, key=lambda key: (rows[key].model, rows[key].head))
     return [rows[key] for key in keys], {run: keys.index(key) for run, key in row_of.items()}
+
+
+def _setting(field: str, value: object) -> str:
+    section, key = field.split(".", 1)
+    return f"{key} {value}" if section == schema.INPUTS else f"{key}={value}"
 
 
 def _model_name(extra: Mapping[str, Any]) -> str:

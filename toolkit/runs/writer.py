@@ -335,6 +335,7 @@ class RunWriter:
             task,
             self._manifest["model_fingerprint"],
             self._manifest["data_fingerprint"],
+            self._manifest["extra"].get(schema.INPUTS),
         )
         write_json(self.folder / schema.MANIFEST, self._manifest)
         self._beat = time.monotonic()
