@@ -173,9 +173,9 @@ def _vocabulary(files: ModelFiles, spec: BiLMSpec) -> Vocabulary | None:
     name = files.vocabulary
     if name is None:
         return None
-    where = files.where(name)
+    where, content = files.where(name), files.read(name)
     try:
-        vocabulary = Vocabulary.parse(files.read(name), where)
+        vocabulary = Vocabulary.parse(content, where)
     except FormatError as error:
         if spec.reads_words or SOFTMAX in files.names:
             raise

@@ -22,7 +22,7 @@ class Inference:
         dtype: of the matrix products, float32 or bfloat16. Cells, sums of the highway layers and results are float32.
 
     Attributes:
-        rounds: whether values are rounded between products. A last bit of float32 can then become 0.4 %, so every batch,
+        rounds: whether values are rounded between products. The last bit can then become 0.4 %, so every batch,
             however small, passes through the same compiled functions, and a sentence's vectors are the same to the bit.
             In float32 compiling for small batches costs more than it gains.
     """
