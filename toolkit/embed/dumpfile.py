@@ -152,7 +152,7 @@ class Dump:
             self._close_part()
             if not path.is_file():
                 raise FormatError(
-                    f"{self.path}: sentence {name} should be in {link.filename}, which is missing: "
+                    f"{self.path}: sentence {name} should lie in {link.filename}, where it is not: "
                     f"keep the parts of a dump where they were made, or make it again"
                 )
             self._part, self._part_path = open_hdf5(path, "part of a dump"), path
