@@ -5,11 +5,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import h5py
 
 from toolkit.errors import FormatError
 from toolkit.files import atomic_path
+from toolkit.localhdf5 import LocalFile
 
 # A damaged file makes h5py raise any of these; which one depends on the byte that is wrong.
 DAMAGE = (OSError, RuntimeError, KeyError, ValueError, TypeError, AttributeError, MemoryError, OverflowError)
@@ -118,8 +120,24 @@ def writing_hdf5(path: Path) -> Iterator[h5py.File]:
             raise output.failure
 
 
-def open_hdf5(path: Path, what: str) -> h5py.File:
-    """Open a file for reading.
+def open_local(file: Path | str | BinaryIO, where: str) -> LocalFile:
+    """Open a file for reading, of which nothing may lie in another file: every reader of HDF5 comes by here.
+
+    Args:
+        file: its path, or its content in memory.
+        where: how messages call it.
+
+    Raises:
+        FormatError: it is no HDF5 file or cut short.
+    """
+    try:
+        return LocalFile(file, "r")
+    except DAMAGE as error:
+        raise FormatError(f"{where} is not a readable HDF5 file ({error})") from None
+
+
+def open_hdf5(path: Path, what: str) -> LocalFile:
+    """Open a file for reading, as `open_local` does.
 
     Args:
         path: the file.
@@ -130,10 +148,7 @@ def open_hdf5(path: Path, what: str) -> h5py.File:
     """
     if not path.is_file():
         raise FormatError(f"no {what} at {path}")
-    try:
-        return h5py.File(path, "r")
-    except DAMAGE as error:
-        raise FormatError(f"{path} is not a readable HDF5 file ({error})") from None
+    return open_local(path, str(path))
 
 
 @contextmanager

@@ -84,20 +84,44 @@ def test_a_model_without_softmax_embeds_but_does_not_score(bilm):
 @pytest.mark.parametrize(
     ("sentences", "message"),
     [
-        ("the bank", "got the text 'the bank' for a list of sentences"),
-        (["the bank"], "sentence 0 should be a list of tokens, it is the text 'the bank'"),
-        ([["the"], ["bank", 3]], "sentence 1 should be a list of tokens, it holds 3 of the type int"),
+        (b"the bank", "got the bytes b'the bank' as sentences"),
+        ([b"the bank"], "sentence 0 should be a text or a list of tokens, got b'the bank'"),
+        ([["the bank of the river"]], "sentence 0 is one token that holds white space, 'the bank of the river'"),
+        ([["the"], ["bank", 3]], "sentence 1 should be a text or a list of tokens, it holds 3 of the type int"),
         ([[["the"]]], "holds \\['the'\\] of the type list"),
-        ("x" * 100, "got the text 'x{38}…"),
+        ([b"x" * 100], "got b'x{37}…"),
     ],
 )
-def test_texts_in_place_of_tokens_are_refused(bilm, sentences, message):
+def test_what_is_no_sentence_is_refused(bilm, sentences, message):
     with pytest.raises(UsageError, match=message):
         bilm.embed(sentences)
 
 
+def test_texts_are_tokenized_as_the_toolkit_tokenizes_raw_text(bilm):
+    tokens = ["The", "bank", "of", "the", "river", "."]
+    for given in ("The bank of the river.", ["The bank of the river."], [tokens]):
+        np.testing.assert_array_equal(bilm.embed(given)[0], bilm.embed([tokens])[0])
+    assert bilm.tokenize("The bank.\nIt was shut.") == ["The", "bank", ".", "It", "was", "shut", "."]
+    assert [len(layers[0]) for layers in bilm.embed(["The bank.", "", "It was."])] == [3, 0, 3]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "warning"),
+    [
+        (["<S>", "The", "bank", ".", "</S>"], "sentence 0 has <S> as a token"),
+        (["The", "</S>"], "sentence 0 has </S> as a token"),
+        (["The", "river bank", "."], "the token 'river bank' holds white space"),
+    ],
+)
+def test_tokens_of_other_habits_are_warned_of(bilm, caplog, sentence, warning):
+    bilm.embed([["The", "bank", "."]])
+    assert not caplog.messages
+    bilm.embed([sentence])
+    assert warning in caplog.text
+
+
 def test_a_text_in_place_of_words_is_refused(bilm):
-    with pytest.raises(UsageError, match="takes a list of words, it is the text 'bank'"):
+    with pytest.raises(UsageError, match="takes a list of words, got 'bank'"):
         bilm.token_vectors("bank")
     with pytest.raises(UsageError, match="no layers 'all,top'"):
         bilm.embed(SENTENCES, layers="all,top")

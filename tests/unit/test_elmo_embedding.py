@@ -313,3 +313,22 @@ def test_wrong_arguments_are_refused(tiny_model, tmp_path):
     words = write_random_model(tmp_path / "words", seed=5, words=("the",), reads_words=True)
     with pytest.raises(UsageError, match="reads words: give strings"):
         toolkit.ElmoEmbedding(words)(tf.zeros((1, 2, 50), tf.int32))
+
+
+@pytest.mark.parametrize(
+    ("tokens", "message"),
+    [
+        ([["the bank of the river"], ["money"]], "a sentence is one token: give texts as"),
+        ([["", "the", "bank"], ["money", "", ""]], "a sentence begins with padding: pad on the right"),
+        ([["<S>", "bank", "</S>"]], "both are added, remove them"),
+    ],
+)
+def test_tokens_of_other_habits_are_refused(layer, tokens, message):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        layer(tf.constant(tokens))
+
+
+def test_character_ids_padded_on_the_left_are_refused(layer):
+    ids = as_ids([["the", "bank"]], layer.bilm.spec.max_characters)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="pad on the right"):
+        layer(tf.concat([tf.zeros_like(ids[:, :1]), ids], 1))

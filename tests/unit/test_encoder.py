@@ -190,6 +190,17 @@ def test_a_long_line_in_pieces_equals_the_whole(tmp_path) -> None:
     np.testing.assert_allclose(pieces, whole, atol=1e-6)
 
 
+def test_in_bfloat16_a_sentence_has_the_same_vectors_to_the_bit_alone_and_in_any_batch(tmp_path) -> None:
+    model = load_model(write_random_model(tmp_path, 3))
+    sentences = [[f"word{i}" * (1 + i % 6), "and", f"more{i % 90}"] * (1 + i % 4) for i in range(120)]
+    encoder = Encoder(model, compute="bfloat16")
+    together = list(encoder.encode(sentences))
+    for size in (1, 3, 20):  # of fresh tables, so that words are computed in other company
+        apart = list(Encoder(model, compute="bfloat16").encode(sentences[:size]))
+        for one, other in zip(apart, together[:size], strict=True):
+            np.testing.assert_array_equal(one, other)
+
+
 def test_bfloat16_products_stay_near_float32(tmp_path) -> None:
     model = load_model(write_random_model(tmp_path, 3))
     sentences = [[f"word{i}", "and", "more"] * (1 + i % 4) for i in range(40)]  # rows enough to be compiled

@@ -17,7 +17,7 @@ from toolkit.bilm.warming import WARM_MARK
 from toolkit.bilm.weights import Source, read_weights, weights_fingerprint, write_weights
 from toolkit.errors import FormatError, UsageError
 from toolkit.files import atomic_folder, write_json
-from toolkit.hdf5 import DAMAGE, writing_hdf5
+from toolkit.hdf5 import DAMAGE, open_local, writing_hdf5
 from toolkit.text.vocab import Vocabulary
 
 logger = logging.getLogger(__name__)
@@ -71,7 +71,7 @@ class Model:
             raise UsageError(f"{self.path} holds no softmax ({SOFTMAX} with {VOCABULARY}): it cannot score text")
         where = files.where(SOFTMAX)
         try:
-            with h5py.File(files.hdf5(SOFTMAX), "r") as file:
+            with open_local(files.hdf5(SOFTMAX), where) as file:
                 softmax = Softmax(file["softmax/W"][()], file["softmax/b"][()])
         except DAMAGE as error:
             raise FormatError(f"{where} is not a readable softmax file ({error})") from None
@@ -134,19 +134,25 @@ def load_model(path: Path) -> Model:
             vocab.txt or vocab.txt.gz.
 
     Raises:
-        FormatError: something is missing, damaged or does not fit; the message names the file.
+        FormatError: something is missing, damaged or does not fit, as weights whose fingerprint is not
+            the card's; the message names the file.
     """
     files = ModelFiles(path)
     options = files.json(files.options)
     source, table = _source(files, files.weights), None
     if options.get("char_cnn") is None:
         options, table = _words_as_input(files, options, source)
-    bilm = BiLM(BiLMSpec.from_options(options), seed=None)
-    read_weights(bilm, source, table)
+    bilm = read_weights(BiLMSpec.from_options(options), source, table)
     card = files.json(CARD) if CARD in files.names else {}
+    fingerprint = weights_fingerprint(bilm)
+    if card.get("fingerprint", fingerprint) != fingerprint:
+        raise FormatError(
+            f"{source.where} is damaged or from another model: its fingerprint is {fingerprint}, {CARD} records "
+            f"{card['fingerprint']}: copy the model again, or remove {CARD} if you changed the weights"
+        )
     if card.get("warm_state", WARM_MARK) != WARM_MARK:
         logger.warning("%s: another warm state than today's stood when it was made: dump its vectors again", files.path)
-    return Model(bilm, _vocabulary(files, bilm.spec), card, weights_fingerprint(bilm), files.path)
+    return Model(bilm, _vocabulary(files, bilm.spec), card, fingerprint, files.path)
 
 
 def _source(files: ModelFiles, name: str) -> Source:
@@ -167,9 +173,9 @@ def _vocabulary(files: ModelFiles, spec: BiLMSpec) -> Vocabulary | None:
     name = files.vocabulary
     if name is None:
         return None
-    where = files.where(name)
+    where, content = files.where(name), files.read(name)
     try:
-        vocabulary = Vocabulary.parse(files.read(name), where)
+        vocabulary = Vocabulary.parse(content, where)
     except FormatError as error:
         if spec.reads_words or SOFTMAX in files.names:
             raise

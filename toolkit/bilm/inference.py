@@ -20,10 +20,16 @@ class Inference:
     Args:
         bilm: the weights; those of the products are copied where the dtype is another one.
         dtype: of the matrix products, float32 or bfloat16. Cells, sums of the highway layers and results are float32.
+
+    Attributes:
+        rounds: whether values are rounded between products. The last bit can then become 0.4 %, so every batch,
+            however small, passes through the same compiled functions, and a sentence's vectors are the same to the bit.
+            In float32 compiling for small batches costs more than it gains.
     """
 
     def __init__(self, bilm: BiLM, dtype: tf.DType = tf.float32) -> None:
         self.bilm, self.spec, self.dtype = bilm, bilm.spec, dtype
+        self.rounds = dtype != tf.float32
         self._cnn = bilm.char_cnn and _in_dtype(bilm.char_cnn, dtype)
         self._weights = [
             (tf.cast(kernel, dtype), bias, *(tf.cast(matrix, dtype) for matrix in projection))
@@ -56,7 +62,7 @@ class Inference:
             float32 [L, T, R, B, P], residual included, the backward half still reversed; and the states behind the last
             step.
         """
-        if places.shape[2] >= COMPILED_ROWS:
+        if self.rounds or places.shape[2] >= COMPILED_ROWS:
             return self._fast(vectors, places, states, (restarts, *start))
         if restarts.any():
             return self._plain(vectors, places, states, (restarts, *start))

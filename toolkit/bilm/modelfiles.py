@@ -7,10 +7,9 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-import h5py
-
 from toolkit.errors import FormatError
-from toolkit.hdf5 import DAMAGE
+from toolkit.hdf5 import DAMAGE, open_local
+from toolkit.localhdf5 import too_packed
 
 OPTIONS, WEIGHTS, VOCABULARY, CARD = "options.json", "weights.hdf5", "vocab.txt", "card.json"
 NLPL_WEIGHTS = "model.hdf5"  # what simple_elmo, and so an NLPL zip, calls the weights
@@ -60,13 +59,19 @@ class ModelFiles:
         """Return the content of a file.
 
         Raises:
-            FormatError: the zip is damaged at that file.
+            FormatError: the zip is damaged at that file, or the file is `too_packed`.
         """
         if not self._packed:
             return (self.path / name).read_bytes()
         try:
             with zipfile.ZipFile(self.path) as archive:
-                return archive.read(name)
+                entry = archive.getinfo(name)
+                if too_packed(entry.file_size, entry.compress_size):
+                    raise FormatError(
+                        f"{self.where(name)} unpacks from {entry.compress_size:,} to {entry.file_size:,} bytes: "
+                        f"this is no file of a model; if it is, unpack the zip into a folder"
+                    )
+                return archive.read(entry)
         except _DAMAGED_ZIP as error:
             raise FormatError(f"{self.where(name)} is damaged ({error})") from None
 
@@ -82,7 +87,7 @@ class ModelFiles:
         """
         try:
             value = json.loads(self.read(name))
-        except ValueError as error:  # JSON and UTF-8
+        except (ValueError, RecursionError) as error:  # JSON and UTF-8; brackets in brackets
             raise FormatError(f"{self.where(name)} is not valid JSON ({error})") from None
         if not isinstance(value, dict):
             raise FormatError(f"{self.where(name)} holds {type(value).__name__}, not an object with keys")
@@ -141,7 +146,9 @@ class ModelFiles:
 
     def _holds(self, name: str, member: str) -> bool:
         try:
-            with h5py.File(self.hdf5(name), "r") as file:
+            with open_local(self.hdf5(name), self.where(name)) as file:
                 return member in file
+        except FormatError:  # no HDF5: some other file
+            return False
         except DAMAGE:
             return False

@@ -1,5 +1,6 @@
 """The shape of a biLM, read from and written to the published `options.json`."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from toolkit.config import Model
 from toolkit.errors import FormatError, UsageError
 from toolkit.text.chars import N_CHARACTERS
 
+MAX_CHARACTERS = 10_000  # no file holds this number, and each word asks for memory by it
 MIN_CHARACTERS = 3  # begin of word, the mark of a sentence, end of word
 
 
@@ -194,6 +196,8 @@ class BiLMSpec:
             return f"filters holds a width or number below 1: {list(self.filters)}"
         if not self.reads_words and self.max_characters < MIN_CHARACTERS:
             return f"max_characters_per_token is {self.max_characters}: a sentence mark takes {MIN_CHARACTERS}"
+        if self.max_characters > MAX_CHARACTERS:
+            return f"max_characters_per_token is {self.max_characters}: it must be {MAX_CHARACTERS} at most"
         if self.activation not in ("relu", "tanh"):
             return f"activation is {self.activation!r}; known are 'relu' and 'tanh'"
         if not self.reads_words and not self.filters:
@@ -202,6 +206,15 @@ class BiLMSpec:
             return f"a filter is {self.widest_filter} wide, a word {self.max_characters} characters"
         if self.projection_dim > self.dim:
             return f"projection_dim {self.projection_dim} is above dim {self.dim}"
+        return self._strange_bound()
+
+    def _strange_bound(self) -> str | None:
+        if self.n_highway < 0:
+            return f"n_highway is {self.n_highway}: it must be 0 at least"
+        for name in ("cell_clip", "proj_clip"):
+            bound = getattr(self, name)
+            if bound is not None and not 0 < bound < math.inf:
+                return f"{name} is {bound}: it must be a number above 0, or null for no clipping"
         return None
 
     def to_options(self) -> dict[str, Any]:

@@ -12,8 +12,10 @@ import numpy as np
 
 from toolkit.bilm.backend import tf
 from toolkit.bilm.model import BiLM
+from toolkit.bilm.spec import BiLMSpec
 from toolkit.errors import FormatError
-from toolkit.hdf5 import DAMAGE
+from toolkit.hdf5 import DAMAGE, open_local
+from toolkit.text.chars import N_CHARACTERS
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,7 @@ class Source:
         Raises:
             FormatError: it is no HDF5 file, or cut short.
         """
-        try:
-            return h5py.File(self.file, "r")
-        except DAMAGE as error:
-            raise FormatError(f"{self.where} is not a readable HDF5 file ({error})") from None
+        return open_local(self.file, self.where)
 
     def shape(self, name: str) -> tuple[int, ...] | None:
         """Return the shape of a dataset, None where there is no such dataset."""
@@ -46,29 +45,56 @@ class Source:
             return stored.shape if isinstance(stored, h5py.Dataset) else None
 
 
+def layout(spec: BiLMSpec) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Yield name and shape of each published dataset, without making any weights."""
+    n, p, d = spec.n_filters, spec.projection_dim, spec.dim
+    if spec.reads_words:
+        yield "embedding", (spec.n_words, p)
+    else:
+        yield "char_embed", (N_CHARACTERS - 1, spec.char_dim)
+        for i, (width, number) in enumerate(spec.filters):
+            yield f"CNN/W_cnn_{i}", (1, width, spec.char_dim, number)
+            yield f"CNN/b_cnn_{i}", (number,)
+        for i in range(spec.n_highway):
+            for name in ("carry", "transform"):
+                yield f"CNN_high_{i}/W_{name}", (n, n)
+                yield f"CNN_high_{i}/b_{name}", (n,)
+        if n != p:
+            yield "CNN_proj/W_proj", (n, p)
+            yield "CNN_proj/b_proj", (p,)
+    for direction in range(spec.directions):
+        for i in range(spec.n_layers):
+            cell = f"RNN_{direction}/RNN/MultiRNNCell/Cell{i}/LSTMCell"
+            yield f"{cell}/W_0", (2 * p, 4 * d)
+            yield f"{cell}/B", (4 * d,)
+            if spec.has_projection:
+                yield f"{cell}/W_P_0", (d, p)
+
+
 def datasets(bilm: BiLM) -> Iterator[tuple[str, tf.Variable, tuple | None]]:
     """Yield (dataset name, variable, part) for each published dataset; `part` indexes the variable, None is all."""
-    spec = bilm.spec
+    for (name, _), (variable, part) in zip(layout(bilm.spec), _parts(bilm), strict=True):
+        yield name, variable, part
+
+
+def _parts(bilm: BiLM) -> Iterator[tuple[tf.Variable, tuple | None]]:
+    """Yield variable and part of each dataset, in the order of `layout`."""
     if bilm.char_cnn is None:
-        yield "embedding", bilm.embedding, None
+        yield bilm.embedding, None
     else:
         cnn = bilm.char_cnn
-        yield "char_embed", cnn.char_embed, (slice(1, None),)
-        for i, (kernel, bias) in enumerate(zip(cnn.kernels, cnn.biases, strict=True)):
-            yield f"CNN/W_cnn_{i}", kernel, (None,)
-            yield f"CNN/b_cnn_{i}", bias, None
-        for i, highway in enumerate(cnn.highways):
-            yield from ((f"CNN_high_{i}/{name}", variable, None) for name, variable in highway.items())
-        if cnn.projection is not None:
-            yield "CNN_proj/W_proj", cnn.projection[0], None
-            yield "CNN_proj/b_proj", cnn.projection[1], None
-    for direction in range(spec.directions):
-        for i, layer in enumerate(bilm.layers):
-            cell = f"RNN_{direction}/RNN/MultiRNNCell/Cell{i}/LSTMCell"
-            yield f"{cell}/W_0", layer.kernel, (direction,)
-            yield f"{cell}/B", layer.bias, (direction,)
-            if spec.has_projection:
-                yield f"{cell}/W_P_0", layer.projection, (direction,)
+        yield cnn.char_embed, (slice(1, None),)
+        for kernel, bias in zip(cnn.kernels, cnn.biases, strict=True):
+            yield from ((kernel, (None,)), (bias, None))
+        yield from ((variable, None) for highway in cnn.highways for variable in highway.values())
+        yield from ((variable, None) for variable in cnn.projection or ())
+    for direction in range(bilm.spec.directions):
+        for layer in bilm.layers:
+            yield from (
+                (variable, (direction,))
+                for variable in (layer.kernel, layer.bias, layer.projection)
+                if variable is not None
+            )
 
 
 def write_weights(bilm: BiLM, file: h5py.File) -> None:
@@ -78,39 +104,53 @@ def write_weights(bilm: BiLM, file: h5py.File) -> None:
         file.create_dataset(name, data=value if part is None else value[part])
 
 
-def read_weights(bilm: BiLM, source: Source, table: Source | None = None) -> None:
-    """Fill a biLM's variables from a published file.
+def read_weights(spec: BiLMSpec, source: Source, table: Source | None = None) -> BiLM:
+    """Return the biLM of a published file, whose shapes are all checked before any memory is asked for.
 
     Args:
-        bilm: gets the weights.
+        spec: the shape that options.json asks for.
         source: the file.
         table: of a model that reads words, another file that holds its `embedding`; None for the same file.
 
     Raises:
-        FormatError: a file is no HDF5 or damaged, lacks a dataset, or one has another shape than options.json asks for.
+        FormatError: a file is no HDF5 or damaged, points at another file, lacks a dataset, or one has another shape
+            than options.json asks for.
     """
     values: dict[int, tuple[tf.Variable, np.ndarray]] = {}
     with ExitStack() as stack:
         file = stack.enter_context(source.opened())
         other = stack.enter_context(table.opened()) if table else file
+
+        def found(name: str) -> tuple[h5py.File, str]:
+            return (other, (table or source).where) if name == "embedding" else (file, source.where)
+
+        for name, shape in layout(spec):
+            _check(*found(name), name, shape)
+        bilm = BiLM(spec, seed=None)
         for name, variable, part in datasets(bilm):
-            place, holder = (table or source, other) if name == "embedding" else (source, file)
             _, value = values.setdefault(id(variable), (variable, variable.numpy()))
-            _read(holder, name, value if part is None else value[part], place.where)
+            _read(*found(name), name, value if part is None else value[part])
     for variable, value in values.values():
         if not np.isfinite(value).all():
             raise FormatError(f"{source.where} holds weights that are not finite numbers")
         variable.assign(value)
+    return bilm
 
 
-def _read(file: h5py.File, name: str, target: np.ndarray, where: str) -> None:
+def _check(file: h5py.File, where: str, name: str, shape: tuple[int, ...]) -> None:
     try:
         stored = file.get(name)
-        if not isinstance(stored, h5py.Dataset):
-            raise FormatError(f"{where} lacks the dataset {name!r} that options.json asks for")
-        if stored.shape != target.shape:
-            raise FormatError(f"{where}: {name} has the shape {stored.shape}, options.json asks for {target.shape}")
-        target[...] = stored[()]
+    except DAMAGE as error:
+        raise FormatError(f"{where} is damaged at {name} ({error})") from None
+    if not isinstance(stored, h5py.Dataset):
+        raise FormatError(f"{where} lacks the dataset {name!r} that options.json asks for")
+    if stored.shape != shape:
+        raise FormatError(f"{where}: {name} has the shape {stored.shape}, options.json asks for {shape}")
+
+
+def _read(file: h5py.File, where: str, name: str, target: np.ndarray) -> None:
+    try:
+        target[...] = file[name][()]
     except DAMAGE as error:
         raise FormatError(f"{where} is damaged at {name} ({error})") from None
 

@@ -1,8 +1,10 @@
 """A biLM in Python: sentences to vectors, words to vectors, sentences to likelihoods."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import logging
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +16,12 @@ from toolkit.embed.models import config_for, resolve_model
 from toolkit.embed.score import Score, Scorer
 from toolkit.embed.states import StateMode
 from toolkit.errors import UsageError
+from toolkit.text.vocab import BOS, EOS
+
+if TYPE_CHECKING:
+    from toolkit.text.tokenize import Tokenizer
+
+logger = logging.getLogger(__name__)
 
 
 def load_bilm(name_or_path: str | Path, state: StateMode | None = None, compute: Compute | None = None) -> "Embedder":
@@ -55,13 +63,14 @@ class Embedder:
         self.model, self._options = model, (state, batch_tokens)
         self._encoder = Encoder(model, state, batch_tokens, compute)
 
-    def embed(self, sentences: Iterable[Sequence[str]], layers: str | int = "all") -> list[np.ndarray]:
+    def embed(self, sentences: str | Iterable[str | Sequence[str]], layers: str | int = "all") -> list[np.ndarray]:
         """Return the vectors of sentences, in their order.
 
         The results of all sentences are held in memory; `toolkit embed` writes them to a file as they come.
 
         Args:
-            sentences: each a sequence of tokens; an empty one gives T = 0.
+            sentences: each a sequence of tokens, or a text, which `tokenize` splits; a single text is one sentence. An
+                empty one gives T = 0. A token with white space inside or a boundary token is reported as a warning.
             layers: "all", "top", "average" (unweighted), or a layer's number from 0, the token layer.
 
         Returns:
@@ -69,10 +78,11 @@ class Embedder:
             for 2P.
 
         Raises:
-            UsageError: a sentence is a text instead of tokens, or there are no such layers.
+            UsageError: a sentence holds something else than texts, or is one token with white space inside; or there
+                are no such layers.
         """
         check_layers(str(layers), self.model.spec.n_layers)
-        return [choose_layers(found, str(layers)) for found in self._encoder.encode(_sentences(sentences))]
+        return [choose_layers(found, str(layers)) for found in self._encoder.encode(self._sentences(sentences))]
 
     def token_vectors(self, words: Sequence[str]) -> np.ndarray:
         """Return the context-independent vectors of words, float32 [n, P].
@@ -82,39 +92,76 @@ class Embedder:
         """
         return self._encoder.token_vectors(_tokens(words, "token_vectors() takes a list of words"))
 
-    def score(self, sentences: Iterable[Sequence[str]]) -> list[Score]:
+    def score(self, sentences: str | Iterable[str | Sequence[str]]) -> list[Score]:
         """Return the negative log-likelihoods of sentences under the full softmax, in nats, in their order.
 
         Args:
-            sentences: each a sequence of tokens; an empty one gets zeros.
+            sentences: as of `embed`; an empty one gets zeros.
 
         Raises:
-            UsageError: a sentence is a text instead of tokens; or the model has no softmax, as published weights.
+            UsageError: a sentence holds something else than texts, or is one token with white space inside; or the
+                model has no softmax, as published weights.
         """
-        return list(self._scorer.scores(_sentences(sentences)))
+        return list(self._scorer.scores(self._sentences(sentences)))
+
+    def tokenize(self, text: str) -> list[str]:
+        """Return the tokens of a text, split as raw text is for the model's training.
+
+        The language and lower-casing are those of the model's card; without a card, English and none.
+        """
+        return [
+            token for line in text.splitlines() for sentence in self._tokenizer.sentences(line) for token in sentence
+        ]
+
+    def _sentences(self, sentences: str | Iterable[str | Sequence[str]]) -> Iterator[Sequence[str]]:
+        """Yield the tokens of sentences, each checked."""
+        if isinstance(sentences, bytes):
+            raise UsageError(f"got the bytes {_short(sentences)} as sentences: decode them first")
+        for number, sentence in enumerate([sentences] if isinstance(sentences, str) else sentences):
+            if isinstance(sentence, str):
+                yield self.tokenize(sentence)
+                continue
+            tokens = _tokens(sentence, f"sentence {number} should be a text or a list of tokens")
+            _check_tokens(tokens, number)
+            yield tokens
+
+    @cached_property
+    def _tokenizer(self) -> "Tokenizer":
+        from toolkit.text.tokenize import Tokenizer  # its libraries are only needed for raw text
+
+        text = self.model.card.get("text")
+        text = text if isinstance(text, Mapping) else {}
+        return Tokenizer(str(text.get("language", "en")), text.get("lowercase") is True, "raw")
 
     @cached_property
     def _scorer(self) -> Scorer:
         return Scorer(self.model, *self._options)
 
 
-def _sentences(sentences: Iterable[Sequence[str]]) -> Iterator[Sequence[str]]:
-    """Yield sentences, each checked."""
-    if isinstance(sentences, str | bytes):
-        raise UsageError(
-            f"got the text {_short(sentences)} for a list of sentences: give [text.split()], or tokens of a tokeniser"
-        )
-    for number, sentence in enumerate(sentences):
-        yield _tokens(sentence, f"sentence {number} should be a list of tokens")
-
-
 def _tokens(tokens: Sequence[str], wanted: str) -> Sequence[str]:
     if isinstance(tokens, str | bytes):
-        raise UsageError(f"{wanted}, it is the text {_short(tokens)}: split it into tokens first")
+        raise UsageError(f"{wanted}, got {_short(tokens)}: split it into tokens first")
     strange = next((token for token in tokens if not isinstance(token, str)), None)
     if strange is not None:
         raise UsageError(f"{wanted}, it holds {_short(strange)} of the type {type(strange).__name__}")
     return tokens
+
+
+def _check_tokens(sentence: Sequence[str], number: int) -> None:
+    """Refuse or warn of what looks like a habit from other libraries."""
+    blank = next((token for token in sentence if len(token.split()) > 1), None)
+    if blank is not None and len(sentence) == 1:
+        raise UsageError(
+            f"sentence {number} is one token that holds white space, {_short(blank)}: give the text itself, "
+            f"which is tokenized here, or a list of its tokens"
+        )
+    if blank is not None:
+        logger.warning("sentence %d: the token %s holds white space and gets one vector", number, _short(blank))
+    mark = next((token for token in (*sentence[:1], *sentence[-1:]) if token in (BOS, EOS)), None)
+    if mark is not None:
+        logger.warning(
+            "sentence %d has %s as a token: boundary tokens are added to every sentence, so remove it", number, mark
+        )
 
 
 def _short(value: object, most: int = 40) -> str:

@@ -7,7 +7,7 @@ may be a link into another file, and may be compressed.
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from pathlib import Path
+from pathlib import Path, PurePath
 from types import TracebackType
 
 import h5py
@@ -15,6 +15,7 @@ import numpy as np
 
 from toolkit.errors import FormatError, UsageError
 from toolkit.hdf5 import damage_reported, open_hdf5
+from toolkit.localhdf5 import LocalFile
 
 FORMAT = "elmo-toolkit dump 1"
 SENTENCE_TO_INDEX = "sentence_to_index"  # AllenNLP's table beside the sentences
@@ -32,10 +33,10 @@ class Dump:
         shape: of the first sentence.
     """
 
-    def __init__(self, path: Path, file: h5py.File, sentences: int) -> None:
+    def __init__(self, path: Path, file: LocalFile, sentences: int) -> None:
         self.path, self._file, self._sentences = path, file, sentences
-        self._in_parts = file.id.links.get_info(b"0").type == h5py.h5l.TYPE_EXTERNAL
-        self._part: h5py.File | None = None
+        self._part: LocalFile | None = None
+        self._part_path: Path | None = None
         self.attributes = {name: getattr(value, "item", lambda v=value: v)() for name, value in file.attrs.items()}
         first = self._dataset(0)
         if not isinstance(first, h5py.Dataset) or first.ndim not in (2, 3) or first.dtype.kind != "f":
@@ -132,25 +133,41 @@ class Dump:
 
     def _dataset(self, index: int) -> h5py.Dataset:
         name = str(index)
-        try:
-            data = self._file[name]
-        except KeyError:
-            link = self._file.get(name, getlink=True)
-            if isinstance(link, h5py.ExternalLink):
+        link = self._file.link(name)
+        if link is None:
+            raise FormatError(f"{self.path} lacks sentence {name} of {len(self)}: make it again")
+        if isinstance(link, h5py.ExternalLink):
+            return self._in_part(name, link)
+        return self._file[name]
+
+    def _in_part(self, name: str, link: h5py.ExternalLink) -> h5py.Dataset:
+        """A sentence of a dump in parts, which lie beside the dump; a part is held open until another one is read."""
+        relative = PurePath(link.filename)
+        if relative.is_absolute() or ".." in relative.parts:
+            raise FormatError(
+                f"{self.path}: sentence {name} is a link to {link.filename!r}: the parts of a dump lie beside it"
+            )
+        path = self.path.parent / relative
+        if self._part is None or self._part_path != path:
+            self._close_part()
+            if not path.is_file():
                 raise FormatError(
                     f"{self.path}: sentence {name} should lie in {link.filename}, where it is not: "
                     f"keep the parts of a dump where they were made, or make it again"
-                ) from None
-            if link is None:
-                raise FormatError(f"{self.path} lacks sentence {name} of {len(self)}: make it again") from None
-            raise
-        if self._in_parts:  # a part is held open until another one is read: opening costs more than reading
-            self._part = data.file
-        return data
+                )
+            self._part, self._part_path = open_hdf5(path, "part of a dump"), path
+        if link.path not in self._part:
+            raise FormatError(f"{path} lacks {link.path}, which is sentence {name} of {self.path}: make it again")
+        return self._part[link.path]
+
+    def _close_part(self) -> None:
+        if self._part is not None:
+            self._part.close()
+        self._part = None
 
     def close(self) -> None:
         """Close the file."""
-        self._part = None
+        self._close_part()
         self._file.close()
 
     def __enter__(self) -> "Dump":
@@ -184,7 +201,7 @@ def open_embeddings(path: Path, model_fingerprint: str | None = None, text_finge
     return dump
 
 
-def _check(path: Path, file: h5py.File) -> int:
+def _check(path: Path, file: LocalFile) -> int:
     """Return the number of sentences."""
     form, complete, promised = (file.attrs.get(name) for name in ("format", "complete", "sentences"))
     found = len(file) - (SENTENCE_TO_INDEX in file)
@@ -196,7 +213,7 @@ def _check(path: Path, file: h5py.File) -> int:
         raise FormatError(f"{path} holds {found} sentences and promises {promised}: make it again")
     if not found:
         raise FormatError(f"{path} is no dump, it holds no sentence: datasets should be named 0, 1, 2 …")
-    if "0" not in file or str(found - 1) not in file:
+    if any(file.link(name) is None for name in ("0", str(found - 1))):
         strange = (name for name in file if name != SENTENCE_TO_INDEX and not _is_number_below(name, found))
         named = "datasets should be named 0, 1, 2 …"
         raise FormatError(f"{path} is no dump, it holds {next(strange, 'names that cannot be read')!r}: {named}")

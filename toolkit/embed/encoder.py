@@ -24,7 +24,8 @@ class Encoder:
     """Encodes sentences with one model.
 
     In the states "warm" (see `states.warm_state`) and "zero" each sentence starts from one fixed state: its vectors
-    depend on the sentence alone, not on batch, order or process (up to rounding, about 1e-6). "stateful" is bilm-tf
+    depend on the sentence alone, not on batch, order or process: to the bit in bfloat16, up to rounding (about 1e-6) in
+    float32, whose products sum in an order that depends on the batch size. "stateful" is bilm-tf
     fed one sentence at a time: all sentences that this object ever encodes are one stream, in order, from zero; the
     state behind each is the start of the next, and an empty sentence takes part as its two marks.
 

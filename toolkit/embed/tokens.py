@@ -77,12 +77,18 @@ class TokenTable:
             ids = np.array([self._vocabulary.id(word) for word in words], np.int32)
             return self._bilm.token_vectors(tf.constant(ids)).numpy()
         lengths = np.array([marked_length(word, self._bilm.spec.max_characters) for word in words])
-        if len(words) < SIZES[0]:  # no more columns than the longest word needs, and nothing compiled
+        if (
+            len(words) < SIZES[0] and not self._inference.rounds
+        ):  # no more columns than the longest word needs, and nothing compiled
             columns = lengths.max() + self._bilm.spec.widest_filter
             return self._bilm.token_vectors(self._characters(words, len(words), columns)).numpy()
         result = np.empty((len(words), self._bilm.spec.projection_dim), np.float32)
         group = group_of(lengths, self._bilm.spec)
-        for number, columns in enumerate(group_widths(self._bilm.spec)):
+        widths = group_widths(self._bilm.spec)
+        if len(words) <= SIZES[0]:  # fewer sizes to compile; words of full length are computed in another order
+            short = group < len(widths) - 1
+            group[short] = group[short].max(initial=0)
+        for number, columns in enumerate(widths):
             members = np.flatnonzero(group == number)
             for start in range(0, len(members), SIZES[-1]):
                 chunk = members[start : start + SIZES[-1]]

@@ -13,7 +13,7 @@ from toolkit.embed.states import warm_state
 from toolkit.embed.tokens import TokenTable
 from toolkit.errors import UsageError
 from toolkit.keras.scalar_mix import PACKAGE
-from toolkit.keras.tokens import character_ids, padded_tokens, present, trimmed
+from toolkit.keras.tokens import character_ids, padded_tokens, present, trimmed, well_formed
 from toolkit.text.chars import char_rows
 from toolkit.text.vocab import BOS, EOS, UNK
 
@@ -75,6 +75,8 @@ class BiLMLayer(tf.keras.layers.Layer):
 
     def call(self, inputs: tf.Tensor) -> tf.Tensor:
         """Return the layers; arguments as in the class."""
+        if inputs.dtype != tf.string or inputs.shape.rank == 2:
+            inputs = well_formed(inputs)
         mask = present(inputs)
         lengths = tf.reduce_sum(tf.cast(mask, tf.int32), 1)
         vectors = self._token_vectors(inputs, lengths)

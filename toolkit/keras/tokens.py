@@ -33,6 +33,30 @@ def present(inputs: tf.Tensor) -> tf.Tensor:
     return tf.sequence_mask(lengths, tf.shape(filled)[1])
 
 
+def well_formed(inputs: tf.Tensor) -> tf.Tensor:
+    """Return inputs, string [B, T] or ids [B, T, C], after a check of the habits of other libraries.
+
+    Raises:
+        tf.errors.InvalidArgumentError: a row begins with padding or a boundary token, or is one token that is a whole
+            sentence.
+    """
+    filled = inputs != "" if inputs.dtype == tf.string else tf.reduce_any(inputs != 0, -1)
+    padded_left = tf.reduce_any(tf.reduce_any(filled, 1) & ~tf.reduce_any(filled[:, :1], 1))
+    checks = [
+        tf.debugging.assert_equal(padded_left, False, "a sentence begins with padding: pad on the right"),
+    ]
+    if inputs.dtype == tf.string:
+        marked = tf.reduce_any([tf.reduce_any(inputs[:, :1] == mark) for mark in SENTENCE_MARKS])
+        one = tf.reduce_sum(tf.cast(filled, tf.int32), 1) == 1
+        blank = tf.reduce_any(one[:, None] & tf.strings.regex_full_match(inputs, rf"(?s).*\S{_WHITE_SPACE}\S.*"))
+        checks += [
+            tf.debugging.assert_equal(marked, False, "a sentence begins with <S> or </S>: both are added, remove them"),
+            tf.debugging.assert_equal(blank, False, "a sentence is one token: give texts as [B], or tokens as [B, T]"),
+        ]
+    with tf.control_dependencies([check for check in checks if check is not None]):
+        return tf.identity(inputs)
+
+
 def character_ids(words: tf.Tensor, max_characters: int) -> tf.Tensor:
     """Return what `toolkit.text.chars.char_rows` returns, as part of a graph.
 

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import h5py
 import numpy as np
 
 from toolkit.bilm.backend import tf
 from toolkit.errors import FormatError
 from toolkit.files import read_json, room_for, sha256, sweep, write_json
-from toolkit.hdf5 import writing_hdf5
+from toolkit.hdf5 import open_local, writing_hdf5
 from toolkit.pretrain.distribute import Joined
 from toolkit.pretrain.graph import TrainingGraph
 from toolkit.pretrain.perplexity import Perplexity
@@ -196,7 +195,7 @@ def _found(run: Path) -> list[tuple[int, Path]]:
 
 def _fill(data: Path, members: Iterable[tuple[str, tf.Variable | Joined]]) -> None:
     members = list(members)
-    with h5py.File(data, "r") as file:
+    with open_local(data, str(data)) as file:
         values = {name: file[name][()] if name in file else None for name, _ in members}
         missing = {name.split("/")[0] for name in values} - set(file)
         if missing:

@@ -1,6 +1,7 @@
 """The vocabulary file: the words that the softmax predicts, one a line."""
 
 import gzip
+import io
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -9,6 +10,7 @@ import numpy as np
 
 from toolkit.errors import FormatError, UsageError
 from toolkit.files import write_text
+from toolkit.localhdf5 import FREE_BYTES, MOST_PACKED
 from toolkit.text.corpus import SAMPLED
 from toolkit.text.encoding import advice
 
@@ -44,7 +46,7 @@ def numbered_words(data: bytes, where: str) -> Iterator[tuple[int, str]]:
         FormatError: it is damaged, not UTF-8, or a line is blank.
     """
     try:
-        text = (gzip.decompress(data) if where.endswith(".gz") else data).decode("utf-8")
+        text = (_unpacked(data, where) if where.endswith(".gz") else data).decode("utf-8")
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         byte = f"{where}, line {line}: byte 0x{error.object[error.start]:02x} is not UTF-8"
@@ -59,6 +61,15 @@ def numbered_words(data: bytes, where: str) -> Iterator[tuple[int, str]]:
             raise FormatError(f"{where}, line {number} is blank: a vocabulary has one word a line")
         if word != IGNORED:
             yield number, word
+
+
+def _unpacked(data: bytes, where: str) -> bytes:
+    most = max(FREE_BYTES, MOST_PACKED * len(data))
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+        text = file.read(most + 1)
+    if len(text) > most:
+        raise FormatError(f"{where} unpacks from {len(data):,} to more than {most:,} bytes: this is no vocabulary")
+    return text
 
 
 class Vocabulary:
