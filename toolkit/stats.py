@@ -113,7 +113,9 @@ def score_interval(counts: npt.ArrayLike, score: Score, lowest: float = 0.0) -> 
     z = stats.norm.ppf((1 + LEVEL) / 2)
     centre = (share + z**2 / (2 * size)) / (1 + z**2 / size)
     half = z / (1 + z**2 / size) * np.sqrt(share * (1 - share) / size + z**2 / (4 * size**2))
-    low, high = (lowest + (1 - lowest) * bound for bound in (max(0.0, centre - half), min(1.0, centre + half)))
+    # At 0 and 1 the bound is the score itself, which rounding may miss.
+    bounds = max(0.0, min(share, centre - half)), min(1.0, max(share, centre + half))
+    low, high = (lowest + (1 - lowest) * bound for bound in bounds)
     return float(low), float(high)
 
 

@@ -13,7 +13,20 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("toolkit", "tasks", "dashboard")
 
 # Parts of toolkit that everybody may import; they import each other only.
-BASE = {"errors", "files", "config", "stats", "metrics", "paired", "process", "progress", "memory", "hdf5", "packages"}
+BASE = {
+    "errors",
+    "files",
+    "config",
+    "stats",
+    "metrics",
+    "paired",
+    "process",
+    "progress",
+    "memory",
+    "hdf5",
+    "localhdf5",
+    "packages",
+}
 # What each other part may import besides itself and BASE.
 MAY_IMPORT = {
     "text": set(),
@@ -23,6 +36,7 @@ MAY_IMPORT = {
     "embed": {"runs", "bilm", "text"},
     "senses": {"embed", "runs", "bilm", "text"},
     "inspection": {"senses", "embed", "runs", "bilm", "text"},
+    "__main__": {"cli"},
     "cli": {"pretrain", "embed", "senses", "runs", "bilm", "text", "inspection", "tasks"},
     "keras": {"embed", "bilm", "text"},
     "tasks": {"keras", "embed", "runs", "bilm", "text"},

@@ -187,6 +187,8 @@ def _metric(runs: Sequence[RunSummary], split: str) -> str:
     names = [next((score["name"] for score in run.metrics if score["split"] == split), None) for run in runs]
     for run, name in zip(runs, names, strict=True):
         if name is None:
+            if run.problem:
+                raise FormatError(f"{run.id} has no {split} score ({run.problem}): evaluate it again")
             raise DataError(f"{run.id} has no {split} score (it is {run.status}): nothing to compare")
         if name != names[0]:
             raise DataError(f"{runs[0].id} is scored by {names[0]}, {run.id} by {name}: nothing to compare")
