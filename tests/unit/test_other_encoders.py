@@ -18,7 +18,7 @@ from toolkit.text.mark import text_fingerprint
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYERS, WIDTH = 5, 12
-QUICK = "--head linear --set evaluate.epochs=6 --set evaluate.learning_rate=0.05 --set evaluate.dropout=0"
+QUICK = "--head linear --set evaluate.epochs=6 --set evaluate.learning_rate=0.05 --set evaluate.dropout=0 --word-vectors model"
 PARTS = {"train": 60, "dev": 20, "test": 30}
 
 
@@ -150,6 +150,7 @@ def test_one_layer_is_its_own_mix_without_x_k(workplace: Path):
     (row,) = document(f"{line} --mix top {QUICK}")["rows"]
     assert (row["representation"], row["x_k"], row["layer_weights"]) == ("[mix 12] -> 12", False, [1.0])
     assert load_run(Path("runs") / row["runs"][0]).settings["evaluate.x_k"] is False
+    line += " --word-vectors model"
     assert "holds one layer" in refusal(f"{line} --mix none")
     assert "task 'sst2': mix 'learned' has nothing to weigh" in refusal(f"{line} --mix top,learned")
     assert "layers 0 to 0" in refusal(f"{line} --mix layer:1")

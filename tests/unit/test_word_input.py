@@ -22,7 +22,7 @@ from toolkit.text.vocab import BOS, EOS, UNK, Vocabulary
 
 VOCABULARY = Vocabulary([BOS, EOS, UNK, "the", "bank", "of", "river", "unused"])
 SPEC = BiLMSpec(0, (), 0, "relu", 0, 8, 4, 2, 3.0, 3.0, True, n_words=len(VOCABULARY))
-SETTINGS = Pretrain(batch_size=2, unroll_steps=3, dropout=0.0, learning_rate=0.5, clip_norm=0.05)
+SETTINGS = Pretrain(batch_size=2, unroll_steps=3, dropout=0.0, learning_rate=0.5, clip_norm=0.05, optimizer="adagrad")
 
 
 def batch(spec: BiLMSpec) -> Batch:

@@ -200,7 +200,13 @@ def _usable(runs: Sequence[Run]) -> tuple[list[Run], list[str]]:
 
 def _finished(run: Run) -> bool:
     score = run.summary.main_score
-    return run.summary.status == schema.DONE and score is not None and math.isfinite(score["value"])
+    return run.summary.status == schema.DONE and score is not None and _is_possible(score)
+
+
+def _is_possible(score: Metric) -> bool:
+    """Return whether a score is a finite number and one that its metric can give."""
+    low, high = METRICS[score["name"]].bounds if score["name"] in METRICS else (-math.inf, math.inf)
+    return math.isfinite(score["value"]) and low <= score["value"] <= high
 
 
 def _scored(run: Run) -> _Scored:
