@@ -18,7 +18,8 @@ from toolkit.text.mark import text_fingerprint
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYERS, WIDTH = 5, 12
-QUICK = "--head linear --set evaluate.epochs=6 --set evaluate.learning_rate=0.05 --set evaluate.dropout=0 --word-vectors model"
+QUICK = "--head linear --word-vectors model"
+QUICK += " --set evaluate.epochs=6 --set evaluate.learning_rate=0.05 --set evaluate.dropout=0"
 PARTS = {"train": 60, "dev": 20, "test": 30}
 
 
