@@ -82,7 +82,7 @@ def test_an_export_that_does_not_fit_is_one_line_and_can_be_made_up_for(tmp_path
     (checkpoint,) = (folder / "runs" / first["run"] / "checkpoints").glob("*.h5")
     size = checkpoint.stat().st_size
     shutil.rmtree(folder / "runs")
-    ballast = fill(folder, size + 200 * KIB)  # a checkpoint fits, the model behind it does not
+    ballast = fill(folder, size + 245 * KIB)  # a checkpoint fits, with what its estimate adds; the model does not
     with pytest.raises(DiskFullError, match=r"model: [\d,]+ bytes are needed, [\d,]+ are free; free some space"):
         pretrain([tmp_path / "train.txt"], chosen)
     (run,) = (folder / "runs").iterdir()

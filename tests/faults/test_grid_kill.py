@@ -19,7 +19,7 @@ def start(folder: Path, model: Path) -> subprocess.Popen:
     rows = [f"{'good' if i % 2 else 'bad'},{'a fine' if i % 2 else 'a poor'} film number {i}\n" for i in range(300)]
     (folder / "table.csv").write_text("label,text\n" + "".join(rows), encoding="utf-8")
     command = [sys.executable, "-m", "toolkit.cli.main", "evaluate", "--task", "csv", "--data", "table.csv", "--json"]
-    command += ["--model", str(model), "--mix", "none,top", "--seeds", "3", "--head", "cnn"]
+    command += ["--model", str(model), "--mix", "none,top", "--seeds", "3", "--head", "cnn", "--no-floors"]
     sets = {"evaluate.epochs": 12, "evaluate.patience": 12, "evaluate.hidden": 8}
     sets |= {"paths.runs": folder / "runs", "paths.cache": folder / "cache"}
     command += [part for key, value in sets.items() for part in ("--set", f"{key}={value}")]

@@ -24,6 +24,7 @@ def command(folder: Path, store: str, model: Path, *options: str) -> list[str]:
     rows = [f"{rng.choice(['good', 'bad'])},the {rng.choice(['river', 'bank', 'money'])} {i}\n" for i in range(300)]
     (folder / "table.csv").write_text("label,text\n" + "".join(rows), encoding="utf-8")
     start = [sys.executable, "-m", "toolkit.cli.main", "evaluate", "--task", "csv", "--data", "table.csv", "--json"]
+    start += ["--no-floors"]
     sets = {"evaluate.epochs": EPOCHS, "evaluate.patience": EPOCHS, "evaluate.hidden": 8}
     sets |= {"paths.runs": folder / store, "paths.cache": folder / "cache"}
     sets_given = [part for key, value in sets.items() for part in ("--set", f"{key}={value}")]
