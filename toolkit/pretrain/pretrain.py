@@ -161,6 +161,7 @@ def decay(
         old = find_run(store, run_text)
         start = checkpoint.latest(old.folder)
         if minutes:
+            # More passes than steps so far and minutes to come can make: the minutes alone end the decay.
             epochs = start.step + EPOCHS_A_MINUTE * math.ceil(minutes)
             limits = {"minutes": start.seconds / 60 + minutes, "steps": 0, "epochs": epochs}
         else:
