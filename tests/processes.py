@@ -29,7 +29,7 @@ def start(
         sets += ["pretrain.batch_size=8", "pretrain.unroll_steps=4", "pretrain.epochs=100000", "text.input=tokenised"]
         sets += ["model.dim=32", "model.projection_dim=16", "model.filters=[[1, 8], [2, 8]]"]
         # A short run is then the beginning of a long one.
-        sets += ["pretrain.schedule=constant", "pretrain.warmup_steps=0", *changes]
+        sets += ["pretrain.schedule=constant", "pretrain.warmup_steps=0", "pretrain.dropout=0.1", *changes]
     command += [part for text in sets for part in ("--set", text)]
     command += ["--steps", str(steps)] if steps else []
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}

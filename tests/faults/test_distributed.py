@@ -16,7 +16,7 @@ from toolkit.bilm.folder import load_model
 from toolkit.pretrain import checkpoint
 from toolkit.runs.reader import list_runs, read_metrics
 
-SETS = ("pretrain.batch_size=4", "pretrain.compute_dtype=float32")  # dropout is on
+SETS = ("pretrain.batch_size=4", "pretrain.compute_dtype=float32", "pretrain.average=0.9")
 
 
 def free_ports(count: int) -> list[int]:

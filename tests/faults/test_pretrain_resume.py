@@ -31,6 +31,7 @@ def settings(folder: Path, **changes):
         "pretrain.unroll_steps": 4,  # a short unrolled graph is traced fast
         "pretrain.batch_size": 8,
         "pretrain.steps": 30,
+        "pretrain.dropout": 0.1,  # its masks must be repeated too
         "pretrain.schedule": "constant",  # so that a short run is the beginning of a long one
         "pretrain.warmup_steps": 0,
         "text.input": "tokenised",
